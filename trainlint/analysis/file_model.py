@@ -1,0 +1,167 @@
+"""What rules read: one file, its names, classes and functions, and how its code runs."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
+from trainlint.analysis.index import Function, TreeIndex
+from trainlint.analysis.names import Names
+from trainlint.analysis.source import SourceFile
+
+if TYPE_CHECKING:
+    from trainlint.analysis.interpreter.runs import Run
+    from trainlint.analysis.project import Project
+
+AttributeAssignments = dict[str, list[tuple[ast.Assign | ast.AnnAssign, FunctionDefinition]]]
+_Node = TypeVar("_Node", bound=ast.AST)
+
+
+class FileModel:
+    """One file as the rules see it. Everything is computed when first asked for, once."""
+
+    def __init__(self, source: SourceFile, project: Project, module: str, package: str) -> None:
+        self.source = source
+        self.path: Path = source.path
+        self.project = project
+        self.module = module
+        self.package = package
+
+    @property
+    def tree(self) -> ast.Module:
+        """The file's syntax tree."""
+        return self.source.tree
+
+    @cached_property
+    def index(self) -> TreeIndex:
+        """Parents, nodes by type and scopes."""
+        return TreeIndex(self.tree)
+
+    @cached_property
+    def names(self) -> Names:
+        """Lexical name resolution."""
+        return Names(self.index, self.module, self.package)
+
+    @cached_property
+    def classes(self) -> dict[str, ClassDefinition]:
+        """The classes of the file by name, nested ones included; top-level ones win."""
+        found = sorted(self.index.nodes(ast.ClassDef), key=self._is_nested, reverse=True)
+        return {node.name: ClassDefinition(node, self) for node in found}
+
+    @cached_property
+    def functions(self) -> dict[str, FunctionDefinition]:
+        """The functions at the top level of the file, by name."""
+        return {
+            node.name: FunctionDefinition(node, self)
+            for node in self.index.functions()
+            if isinstance(self.index.scope(node), ast.Module)
+        }
+
+    @cached_property
+    def _definitions(self) -> dict[Function, FunctionDefinition]:
+        methods = {
+            method.node: method for cls in self.classes.values() for method in cls.own_methods.values()
+        }
+        others = (node for node in self.index.functions() if node not in methods)
+        return {**methods, **{node: FunctionDefinition(node, self) for node in others}}
+
+    def definition(self, node: Function) -> FunctionDefinition:
+        """The definition that a ``def`` node makes."""
+        return self._definitions[node]
+
+    def nodes(self, node_type: type[_Node]) -> list[_Node]:
+        """All nodes of exactly this type, in source order."""
+        return self.index.nodes(node_type)
+
+    def qualified(self, node: ast.AST) -> str | None:
+        """The dotted name that an expression refers to, or None where that is not certain."""
+        return self.names.qualified(node)
+
+    def calls(self, *names: str) -> Iterator[ast.Call]:
+        """All calls of the functions or classes with these qualified names."""
+        wanted = frozenset(names)
+        for call in self.nodes(ast.Call):
+            if self.qualified(call.func) in wanted:
+                yield call
+
+    def imported(self, name: str) -> str | None:
+        """The dotted name behind a top-level name that is an import or an alias of one."""
+        bound = self.index.names_bound_in(self.tree).get(name, [])
+        for item in bound:
+            if isinstance(item, ast.alias):
+                return self.names.imported_by(item)
+        return None
+
+    def resolve_class(self, node: ast.expr) -> ClassDefinition | None:
+        """The project's class that an expression names, in this file or another."""
+        found = self.resolve(node)
+        return found if isinstance(found, ClassDefinition) else None
+
+    def resolve(self, node: ast.expr) -> ClassDefinition | FunctionDefinition | None:
+        """The project's class or function that an expression names, in this file or another."""
+        if isinstance(node, ast.Name):
+            bound = self.index.bindings(node.id, self.index.scope(node))
+            if len(bound) == 1 and isinstance(bound[0], (ast.FunctionDef, ast.AsyncFunctionDef)):
+                return self.definition(bound[0])
+            if bound and all(isinstance(item, ast.ClassDef) for item in bound):
+                return self.classes.get(node.id)
+        dotted = self.qualified(node)
+        return self.project.resolve(dotted, self) if dotted else None
+
+    @cached_property
+    def counters(self) -> frozenset[str]:
+        """Attributes that some code of the file counts up or down."""
+        return frozenset(
+            node.target.attr
+            for node in self.nodes(ast.AugAssign)
+            if isinstance(node.target, ast.Attribute)
+        )
+
+    @cached_property
+    def _attribute_assignments(self) -> dict[ast.ClassDef, AttributeAssignments]:
+        found: dict[ast.ClassDef, AttributeAssignments] = {}
+        for kind in (ast.Assign, ast.AnnAssign):
+            for statement in self.nodes(kind):
+                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+                for target in targets:
+                    self._note_attribute(target, statement, found)
+        return found
+
+    def _note_attribute(
+        self,
+        target: ast.expr,
+        statement: ast.Assign | ast.AnnAssign,
+        found: dict[ast.ClassDef, AttributeAssignments],
+    ) -> None:
+        is_self = isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        function = self.index.enclosing_function(statement)
+        owner = self.index.enclosing_class(statement)
+        if not is_self or function is None or owner is None:
+            return
+        assert isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        method = self.definition(function)
+        if method.parameters and method.parameters[0].arg == target.value.id:
+            found.setdefault(owner, {}).setdefault(target.attr, []).append((statement, method))
+
+    def attribute_assignments(self, owner: ast.ClassDef) -> AttributeAssignments:
+        """All ``self.name = value`` in the methods of a class, by name, in source order."""
+        return self._attribute_assignments.get(owner, {})
+
+    @cached_property
+    def runs(self) -> list[Run]:
+        """How the file's code runs: together the runs reach all of it that matters for training."""
+        from trainlint.analysis.interpreter import runs_of
+
+        return runs_of(self)
+
+    def enclosing_class(self, node: ast.AST) -> ClassDefinition | None:
+        """The class whose body holds ``node``."""
+        found = self.index.enclosing_class(node)
+        return self.classes.get(found.name) if found is not None else None
+
+    def _is_nested(self, node: ast.ClassDef) -> bool:
+        return not isinstance(self.index.scope(node), ast.Module)

@@ -1,0 +1,138 @@
+"""Tests: what is known of their outcome, and when two of them ask the same question."""
+
+from __future__ import annotations
+
+import ast
+
+from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.trace import Assumptions, Condition
+from trainlint.analysis.values import (
+    Constant,
+    External,
+    FunctionValue,
+    Group,
+    Instance,
+    Object,
+    Unknown,
+    Value,
+)
+
+_CHANGES_BY_ITSELF = frozenset({"sync_gradients", "is_last", "should_step", "training"})
+
+
+def truth(machine: Machine, test: ast.expr) -> bool | None:
+    """Whether a test certainly holds or fails; None where that depends."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = truth(machine, test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp):
+        return _truth_of_several(machine, test)
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        return _truth_of_comparison(machine, test)
+    if isinstance(test, (ast.Constant, ast.Name, ast.Attribute)):
+        return _truth_of_value(value_of(machine, test))
+    return None
+
+
+def assumptions(machine: Machine, test: ast.expr, outcome: bool) -> Assumptions:
+    """What holds on the path on which the test has this outcome."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        return assumptions(machine, test.operand, not outcome)
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And) is outcome:
+        return tuple(item for part in test.values for item in assumptions(machine, part, outcome))
+    if isinstance(test, ast.Compare) and len(test.ops) == 1:
+        operator, other = test.ops[0], test.comparators[0]
+        if isinstance(operator, (ast.IsNot, ast.NotEq)) and _is_empty(other):
+            return assumptions(machine, test.left, outcome)
+        if isinstance(operator, (ast.Is, ast.Eq)) and _is_empty(other):
+            return assumptions(machine, test.left, not outcome)
+        if isinstance(operator, (ast.NotEq, ast.IsNot)):
+            swapped = ast.copy_location(ast.Compare(test.left, [ast.Eq()], [other]), test)
+            return ((_condition(machine, swapped), not outcome),)
+    return ((_condition(machine, test), outcome),)
+
+
+def value_of(machine: Machine, node: ast.expr) -> Value:
+    """The value of an expression, looked up without leaving a trace."""
+    from trainlint.analysis.interpreter.expressions import evaluate
+
+    with machine.muted():
+        return evaluate(machine, node)
+
+
+def _is_empty(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value in (None, False)
+
+
+def _truth_of_several(machine: Machine, test: ast.BoolOp) -> bool | None:
+    decisive = isinstance(test.op, ast.Or)
+    outcomes = [truth(machine, part) for part in test.values]
+    if decisive in outcomes:
+        return decisive
+    return None if None in outcomes else not decisive
+
+
+def _truth_of_comparison(machine: Machine, test: ast.Compare) -> bool | None:
+    left, right = value_of(machine, test.left), value_of(machine, test.comparators[0])
+    operator = test.ops[0]
+    if isinstance(operator, (ast.In, ast.NotIn)):
+        return _truth_of_membership(left, right, isinstance(operator, ast.In))
+    if not isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
+        return None
+    positive = isinstance(operator, (ast.Eq, ast.Is))
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return (left.value == right.value) is positive
+    for one, other in ((left, right), (right, left)):
+        if isinstance(one, Constant) and one.value is None and _is_object(other):
+            return not positive
+    return None
+
+
+def _truth_of_membership(left: Value, right: Value, positive: bool) -> bool | None:
+    if not isinstance(left, Constant) or not isinstance(right, Group) or right.open:
+        return None
+    if not all(isinstance(item, Constant) for item in right.elements):
+        return None
+    held = [item.value for item in right.elements if isinstance(item, Constant)]
+    return (left.value in held) is positive
+
+
+def _truth_of_value(value: Value) -> bool | None:
+    if isinstance(value, Constant):
+        return bool(value.value)
+    return True if _is_object(value) else None
+
+
+def _is_object(value: Value) -> bool:
+    return isinstance(value, (Object, Instance, FunctionValue, External)) and not (
+        isinstance(value, Object) and value.dotted.startswith("builtins.")
+    ) and not (isinstance(value, External))
+
+
+def _condition(machine: Machine, test: ast.expr) -> Condition:
+    """The question that a test asks, keyed by the identity of the values that it reads."""
+    if isinstance(test, (ast.Name, ast.Attribute)):
+        value = value_of(machine, test)
+        return Condition(f"#{id(value)}", _birth(value), _is_volatile(machine, test))
+    reads = [node for node in ast.walk(test) if isinstance(node, ast.Name)]
+    values = [value_of(machine, node) for node in reads]
+    identities = ",".join(f"{node.id}#{id(value)}" for node, value in zip(reads, values, strict=True))
+    birth = max((_birth(value) for value in values), default=0)
+    return Condition(f"{ast.unparse(test)}|{identities}", birth, _is_volatile(machine, test))
+
+
+def _birth(value: Value) -> int:
+    """An attribute of an unknown object is as old as the object."""
+    while isinstance(value, Unknown) and value.parent is not None:
+        value = value.parent
+    return value.birth
+
+
+def _is_volatile(machine: Machine, test: ast.expr) -> bool:
+    counters = machine.file.counters
+    for node in ast.walk(test):
+        if isinstance(node, (ast.Call, ast.Await)):
+            return True
+        if isinstance(node, ast.Attribute) and (node.attr in _CHANGES_BY_ITSELF or node.attr in counters):
+            return True
+    return False

@@ -1,0 +1,316 @@
+"""Expressions: from a syntax node to a value, with the events on the way."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable
+
+from trainlint.analysis.interpreter.attributes import attribute_of, element_of, item_of
+from trainlint.analysis.interpreter.conditions import assumptions, truth
+from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.trace import Branch, Loop, Trace
+from trainlint.analysis.values import (
+    Choice,
+    Constant,
+    Generator,
+    Group,
+    LambdaValue,
+    Object,
+    Parameters,
+    Tensor,
+    Unknown,
+    Value,
+    choice,
+    elements,
+)
+
+
+def evaluate(machine: Machine, node: ast.expr) -> Value:
+    """The value of an expression; what it does is written to the machine's trace."""
+    machine.budget -= 1
+    handler = _HANDLERS.get(type(node))
+    return handler(machine, node) if handler else _children(machine, node)
+
+
+def evaluate_all(machine: Machine, nodes: Iterable[ast.expr | None]) -> list[Value]:
+    """The values of several expressions, starred ones spread where their elements are known."""
+    values: list[Value] = []
+    for node in nodes:
+        if node is None:
+            continue
+        if isinstance(node, ast.Starred):
+            inner = evaluate(machine, node.value)
+            values.extend(inner.elements if isinstance(inner, Group) else [inner])
+        else:
+            values.append(evaluate(machine, node))
+    return values
+
+
+def mix(*values: Value) -> Value:
+    """What arithmetic on values gives: a tensor made from all of them, its squashing lost."""
+    tensors = [item for value in values for item in elements(value) if isinstance(item, Tensor)]
+    if not tensors:
+        return Unknown()
+    return Tensor(
+        origins=frozenset().union(*(tensor.origins for tensor in tensors)),
+        modules=frozenset().union(*(tensor.modules for tensor in tensors)),
+        detached=all(tensor.detached for tensor in tensors),
+        is_loss=any(tensor.is_loss for tensor in tensors),
+        scaler=next((tensor.scaler for tensor in tensors if tensor.scaler), None),
+    )
+
+
+def bind(machine: Machine, target: ast.expr, value: Value) -> None:
+    """Assign a value to a target of any shape."""
+    from trainlint.analysis.interpreter.attributes import set_attribute, set_item
+
+    if isinstance(target, ast.Name):
+        if not value.hint:
+            value.hint = target.id
+        machine.frame.environment.assign(target.id, value)
+    elif isinstance(target, ast.Attribute):
+        set_attribute(machine, evaluate(machine, target.value), target.attr, value, target)
+    elif isinstance(target, ast.Subscript):
+        container = evaluate(machine, target.value)
+        set_item(machine, container, target, value)
+    elif isinstance(target, ast.Starred):
+        bind(machine, target.value, value)
+    elif isinstance(target, (ast.Tuple, ast.List)):
+        for position, part in enumerate(target.elts):
+            bind(machine, part, _unpacked(value, position, len(target.elts)))
+
+
+def _unpacked(value: Value, position: int, count: int) -> Value:
+    if isinstance(value, Choice):
+        return choice(_unpacked(option, position, count) for option in value.options)
+    if isinstance(value, Group) and value.keys is None and not value.open:
+        return value.elements[position] if position < len(value.elements) else Unknown()
+    return element_of(value, f"[{position}]")
+
+
+def _name(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Name)
+    value = machine.frame.environment.lookup(node.id)
+    if value is not None:
+        return value
+    dotted = machine.file.qualified(node)
+    if dotted is not None:
+        return machine.definition_value(dotted)
+    unknown = Unknown(hint=node.id)
+    machine.frame.environment.outermost().values[node.id] = unknown
+    return unknown
+
+
+def _attribute(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Attribute)
+    return attribute_of(machine, evaluate(machine, node.value), node.attr, node)
+
+
+def _constant(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Constant)
+    return Constant(node.value)
+
+
+def _call(machine: Machine, node: ast.expr) -> Value:
+    from trainlint.analysis.interpreter.calls import call
+
+    assert isinstance(node, ast.Call)
+    return call(machine, node)
+
+
+def _display(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, (ast.List, ast.Tuple, ast.Set))
+    return Group(evaluate_all(machine, node.elts))
+
+
+def _dict(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Dict)
+    keys: list[object] = []
+    for key in node.keys:
+        value = evaluate(machine, key) if key is not None else None
+        keys.append(value.value if isinstance(value, Constant) else value)
+    return Group([evaluate(machine, item) for item in node.values], keys=keys)
+
+
+def _subscript(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Subscript)
+    container = evaluate(machine, node.value)
+    if not isinstance(node.slice, ast.Slice):
+        evaluate(machine, node.slice)
+    return item_of(container, node.slice)
+
+
+def _operation(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.BinOp)
+    left, right = evaluate(machine, node.left), evaluate(machine, node.right)
+    if isinstance(left, Group) and isinstance(right, Group) and isinstance(node.op, ast.Add):
+        return Group([*left.elements, *right.elements], open=left.open or right.open)
+    if isinstance(left, Constant) and isinstance(right, Constant):
+        return _folded(node.op, left.value, right.value)
+    return mix(left, right)
+
+
+def _folded(operator: ast.operator, left: object, right: object) -> Value:
+    both = isinstance(left, (int, float)) and isinstance(right, (int, float))
+    if both and isinstance(operator, ast.Add):
+        return Constant(left + right)  # type: ignore[operator]
+    if both and isinstance(operator, ast.Sub):
+        return Constant(left - right)  # type: ignore[operator]
+    return Unknown()
+
+
+def _unary(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.UnaryOp)
+    value = evaluate(machine, node.operand)
+    if isinstance(node.op, ast.Not):
+        known = truth(machine, node)
+        return Constant(known) if known is not None else Unknown()
+    if isinstance(value, Constant) and isinstance(value.value, (int, float)):
+        return Constant(-value.value) if isinstance(node.op, ast.USub) else value
+    return mix(value)
+
+
+def _either(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.BoolOp)
+    return choice([evaluate(machine, value) for value in node.values])
+
+
+def _compare(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Compare)
+    evaluate_all(machine, [node.left, *node.comparators])
+    known = truth(machine, node)
+    return Constant(known) if known is not None else Unknown()
+
+
+def _conditional(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.IfExp)
+    evaluate(machine, node.test)
+    known = truth(machine, node.test)
+    if known is not None:
+        return evaluate(machine, node.body if known else node.orelse)
+    values: list[Value] = []
+    branch = Branch(node, [])
+    for polarity, expression in ((True, node.body), (False, node.orelse)):
+        trace: Trace = []
+        with machine.recording(trace), machine.conditionally():
+            values.append(evaluate(machine, expression))
+        branch.ways.append((assumptions(machine, node.test, polarity), trace))
+    if any(trace for _, trace in branch.ways):
+        machine.add(branch)
+    return choice(values)
+
+
+def _named(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.NamedExpr)
+    value = evaluate(machine, node.value)
+    bind(machine, node.target, value)
+    return value
+
+
+def _lambda(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Lambda)
+    return LambdaValue(node, machine.frame.environment)
+
+
+def _comprehension(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp))
+    return Group([_comprehended(machine, node, node.elt)], open=True)
+
+
+def _dict_comprehension(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.DictComp)
+    return Group([_comprehended(machine, node, node.value)], open=True)
+
+
+def _comprehended(
+    machine: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, result: ast.expr
+) -> Value:
+    """Runs as a loop; the whole comprehension is one loop however many ``for`` it has."""
+    start = Unknown().birth
+    loop: Loop | None = None
+    for generator in node.generators:
+        iterated = evaluate(machine, generator.iter)
+        bind(machine, generator.target, each(iterated))
+        if loop is None:
+            loop = Loop(node, machine.file, iterated, start)
+    assert loop is not None
+    with machine.recording(loop.body):
+        for generator in node.generators:
+            evaluate_all(machine, generator.ifs)
+        value = evaluate(machine, result)
+    if loop.body:
+        machine.add(loop)
+    return value
+
+
+def each(iterated: Value) -> Value:
+    """What a loop variable is bound to when looping over a value."""
+    if isinstance(iterated, Choice):
+        return choice(each(option) for option in iterated.options)
+    if isinstance(iterated, Group):
+        return choice(iterated.elements) if iterated.elements else Unknown()
+    if isinstance(iterated, Object) and iterated.dotted == "builtins.enumerate":
+        return Group([Unknown(), each(iterated.arguments[0]) if iterated.arguments else Unknown()])
+    if isinstance(iterated, Object) and iterated.dotted in ("builtins.zip", "itertools.product"):
+        return Group([each(argument) for argument in iterated.arguments])
+    if isinstance(iterated, Parameters):
+        return iterated
+    if isinstance(iterated, Generator):
+        return Unknown()
+    return element_of(iterated, "[each]")
+
+
+def _text(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.JoinedStr)
+    for part in node.values:
+        if isinstance(part, ast.FormattedValue):
+            evaluate(machine, part.value)
+    return Constant("")
+
+
+def _yield(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.Yield)
+    value = evaluate(machine, node.value) if node.value is not None else Constant(None)
+    if machine.frame.on_yield is not None:
+        machine.frame.on_yield(value)
+    return Unknown()
+
+
+def _await(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, (ast.Await, ast.Starred))
+    return evaluate(machine, node.value)
+
+
+def _children(machine: Machine, node: ast.expr) -> Value:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.expr):
+            evaluate(machine, child)
+    return Unknown()
+
+
+_HANDLERS: dict[type[ast.expr], Callable[[Machine, ast.expr], Value]] = {
+    ast.Name: _name,
+    ast.Attribute: _attribute,
+    ast.Constant: _constant,
+    ast.Call: _call,
+    ast.List: _display,
+    ast.Tuple: _display,
+    ast.Set: _display,
+    ast.Dict: _dict,
+    ast.Subscript: _subscript,
+    ast.BinOp: _operation,
+    ast.UnaryOp: _unary,
+    ast.BoolOp: _either,
+    ast.Compare: _compare,
+    ast.IfExp: _conditional,
+    ast.NamedExpr: _named,
+    ast.Lambda: _lambda,
+    ast.ListComp: _comprehension,
+    ast.SetComp: _comprehension,
+    ast.GeneratorExp: _comprehension,
+    ast.DictComp: _dict_comprehension,
+    ast.JoinedStr: _text,
+    ast.Yield: _yield,
+    ast.Await: _await,
+    ast.Starred: _await,
+}

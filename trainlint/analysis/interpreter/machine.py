@@ -1,0 +1,193 @@
+"""The state of an interpretation: the frame, the trace being written, and the budget."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
+from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.interpreter.environment import Environment, ModuleEnvironment
+from trainlint.analysis.trace import Event, EventKind, Step, Trace
+from trainlint.analysis.values import (
+    ClassValue,
+    External,
+    FunctionValue,
+    Instance,
+    Unknown,
+    Value,
+    choice,
+)
+
+MAX_CALL_DEPTH = 12
+BUDGET = 40_000
+
+
+@dataclass
+class Frame:
+    """One running function, or a module. ``on_yield`` is what a loop or ``with`` does there."""
+
+    file: FileModel
+    environment: Environment
+    function: FunctionDefinition | None = None
+    receiver: Value | None = None
+    returned: list[Value] = field(default_factory=list)
+    on_yield: Callable[[Value], None] | None = None
+
+
+class Machine:
+    """Holds what the evaluating functions share. One machine makes one trace."""
+
+    def __init__(self, file: FileModel) -> None:
+        self.project = file.project
+        self.trace: Trace = []
+        self.budget = BUDGET
+        self.conditional_depth = 0
+        self.active: list[FunctionDefinition] = []
+        self.entered: set[FunctionDefinition] = set()
+        self.forward_results: dict[object, Value] = {}
+        self._modules: dict[FileModel, ModuleEnvironment] = {}
+        self._instances: dict[ClassDefinition, Instance] = {}
+        self.frame = Frame(file, self.module_environment(file))
+
+    @property
+    def file(self) -> FileModel:
+        """The file whose code runs now."""
+        return self.frame.file
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether the budget is used up: calls are no longer followed."""
+        return self.budget <= 0
+
+    def emit(
+        self,
+        kind: EventKind,
+        node: ast.AST,
+        target: Value | None = None,
+        arguments: tuple[Value, ...] = (),
+        certain: bool = True,
+    ) -> None:
+        """Write an event at the end of the current trace."""
+        self.trace.append(Event(kind, node, self.file, target, arguments, certain))
+
+    def add(self, step: Step) -> None:
+        """Write a step at the end of the current trace."""
+        self.trace.append(step)
+
+    @contextmanager
+    def recording(self, into: Trace) -> Iterator[None]:
+        """Write events into another trace meanwhile."""
+        outer, self.trace = self.trace, into
+        try:
+            yield
+        finally:
+            self.trace = outer
+
+    @contextmanager
+    def muted(self) -> Iterator[None]:
+        """Look something up without leaving a trace."""
+        with self.recording([]):
+            yield
+
+    @contextmanager
+    def inside(self, frame: Frame) -> Iterator[None]:
+        """Run in another frame meanwhile."""
+        outer, self.frame = self.frame, frame
+        try:
+            yield
+        finally:
+            self.frame = outer
+
+    @contextmanager
+    def conditionally(self) -> Iterator[None]:
+        """What is assigned meanwhile may or may not happen."""
+        self.conditional_depth += 1
+        try:
+            yield
+        finally:
+            self.conditional_depth -= 1
+
+    def module_environment(self, file: FileModel) -> ModuleEnvironment:
+        """The environment of a file's top level."""
+        if file not in self._modules:
+            self._modules[file] = ModuleEnvironment(lambda name: self._find_global(file, name))
+        return self._modules[file]
+
+    def symbolic_instance(self, definition: ClassDefinition) -> Instance:
+        """An object of a class as its constructor makes it from unknown arguments."""
+        if definition not in self._instances:
+            from trainlint.analysis.interpreter.calls import construct_symbolic
+
+            instance = Instance(definition, symbolic=True, hint="self")
+            self._instances[definition] = instance
+            construct_symbolic(self, instance)
+        return self._instances[definition]
+
+    def symbolic_parameters(
+        self, function: FunctionDefinition, receiver: Value | None
+    ) -> Environment:
+        """An environment in which the function's parameters are unknown values."""
+        environment = Environment(self.module_environment(function.file))
+        arguments = function.node.args
+        named = [*function.parameters, *arguments.kwonlyargs]
+        extra = [item for item in (arguments.vararg, arguments.kwarg) if item is not None]
+        for position, parameter in enumerate([*named, *extra]):
+            annotation = function.file.qualified(parameter.annotation) if parameter.annotation else None
+            value: Value = Unknown(hint=parameter.arg, annotation=annotation)
+            if position == 0 and receiver is not None and not function.is_static:
+                value = receiver
+            environment.values[parameter.arg] = value
+        return environment
+
+    def definition_value(self, dotted: str) -> Value:
+        """What a dotted name stands for: the project's own class or function, or a library's."""
+        found = self.project.resolve(dotted, self.file)
+        if isinstance(found, ClassDefinition):
+            return ClassValue(found)
+        if isinstance(found, FunctionDefinition):
+            return FunctionValue(found, closure=self.module_environment(found.file))
+        return External(dotted)
+
+    def _find_global(self, file: FileModel, name: str) -> Value | None:
+        from trainlint.analysis.interpreter.expressions import evaluate
+
+        bound = file.index.names_bound_in(file.tree).get(name, [])
+        if not bound:
+            return self._from_star_imports(file, name)
+        with self.inside(Frame(file, self.module_environment(file))), self.muted():
+            found = [
+                value
+                for item in bound[-3:]
+                if (value := self._bound_value(file, item, evaluate)) is not None
+            ]
+        return choice(found) if found else Unknown(hint=name)
+
+    def _bound_value(
+        self, file: FileModel, bound: ast.AST, evaluate: Callable[[Machine, ast.expr], Value]
+    ) -> Value | None:
+        if isinstance(bound, ast.ClassDef):
+            return ClassValue(file.classes[bound.name])
+        if isinstance(bound, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            return FunctionValue(file.definition(bound), closure=self.module_environment(file))
+        if isinstance(bound, ast.alias):
+            dotted = file.names.imported_by(bound)
+            return self.definition_value(dotted)
+        statement = file.index.parents.get(bound)
+        if isinstance(statement, ast.Assign) and bound in statement.targets and not self.exhausted:
+            value = evaluate(self, statement.value)
+            value.hint = value.hint or getattr(bound, "id", "")
+            return value
+        return None
+
+    def _from_star_imports(self, file: FileModel, name: str) -> Value | None:
+        for module in file.names.star_modules():
+            found = self.project.resolve(f"{module}.{name}", file)
+            if isinstance(found, ClassDefinition):
+                return ClassValue(found)
+            if isinstance(found, FunctionDefinition):
+                return FunctionValue(found, closure=self.module_environment(found.file))
+        dotted = file.names.star_import_of(name)
+        return External(dotted) if dotted else None

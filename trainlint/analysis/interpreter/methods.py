@@ -1,0 +1,428 @@
+"""Methods: the verbs of training, by what their receiver is."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from trainlint.analysis.interpreter.expressions import mix
+from trainlint.analysis.interpreter.library import activated, logarithm
+from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.interpreter.module_calls import call_module, loss_value
+from trainlint.analysis.knowledge import modules, tensors
+from trainlint.analysis.roles import Role, has_role, role
+from trainlint.analysis.trace import Branch, EventKind, Trace
+from trainlint.analysis.values import (
+    Choice,
+    Constant,
+    Context,
+    External,
+    FunctionValue,
+    Group,
+    Instance,
+    LambdaValue,
+    Object,
+    Parameters,
+    Tensor,
+    Unknown,
+    Value,
+    choice,
+)
+
+
+@dataclass(frozen=True)
+class MethodCall:
+    """``receiver.name(...)`` with everything evaluated."""
+
+    machine: Machine
+    receiver: Value
+    name: str
+    arguments: list[Value]
+    keywords: dict[str, Value]
+    node: ast.Call
+
+    @property
+    def everything(self) -> tuple[Value, ...]:
+        """All that the callee can reach."""
+        return (self.receiver, *self.arguments, *self.keywords.values())
+
+    def argument(self, position: int, keyword: str) -> Value | None:
+        """What was passed for a parameter, by position or by keyword."""
+        if position < len(self.arguments):
+            return self.arguments[position]
+        return self.keywords.get(keyword)
+
+    def emit(self, kind: EventKind, target: Value | None, certain: bool = True) -> None:
+        """Write an event for this call."""
+        self.machine.emit(kind, self.node, target, tuple(self.arguments), certain)
+
+
+def call_method(
+    machine: Machine,
+    receiver: Value,
+    name: str,
+    arguments: list[Value],
+    keywords: dict[str, Value],
+    node: ast.Call,
+    *,
+    inherited: bool = False,
+) -> Value:
+    """Call a method; ``inherited`` skips the project's own definition of it."""
+    found = MethodCall(machine, receiver, name, arguments, keywords, node)
+    if isinstance(receiver, Instance) and not inherited:
+        own = _own_method(found, receiver)
+        if own is not None:
+            return own
+    if isinstance(receiver, Choice) and _is_split(receiver, name):
+        return _call_options(found, receiver)
+    if isinstance(receiver, FunctionValue):
+        return Unknown()
+    verb = _VERBS.get(name)
+    if verb is not None:
+        result = verb(found)
+        if result is not None:
+            return result
+    return _other(found)
+
+
+def _own_method(call: MethodCall, receiver: Instance) -> Value | None:
+    from trainlint.analysis.interpreter.calls import call_value, run_function
+
+    definition = receiver.definition
+    is_mode_switch = definition.is_module and call.name in ("train", "eval") and call.name in _VERBS
+    method = definition.method(call.name)
+    if method is not None and not (is_mode_switch and _is_mode_override(call, receiver)):
+        if definition.is_module and call.name == "forward":
+            return call_module(call.machine, receiver, call.arguments, call.keywords, call.node)
+        closure = call.machine.module_environment(method.file)
+        bound = FunctionValue(method, None if method.is_static else receiver, closure)
+        return run_function(call.machine, bound, call.arguments, call.keywords, call.node)
+    stored = receiver.members.get(call.name)
+    if stored is not None and not is_mode_switch:
+        return call_value(call.machine, stored, call.arguments, call.keywords, call.node)
+    if call.name in _VERBS or definition.is_module:
+        return None
+    from trainlint.analysis.interpreter.attributes import attribute_of
+
+    callee = attribute_of(call.machine, receiver, call.name, call.node)
+    if isinstance(callee, Unknown):
+        return None
+    return call_value(call.machine, callee, call.arguments, call.keywords, call.node)
+
+
+def _is_mode_override(call: MethodCall, receiver: Instance) -> bool:
+    """``train(self, mode=True)`` switches modes; ``train(self, loader)`` is a training loop."""
+    method = receiver.definition.method(call.name)
+    assert method is not None
+    names = [parameter.arg for parameter in method.parameters[1:]]
+    return names in ([], ["mode"]) and len(call.arguments) <= 1 and not _has_loop(method.node)
+
+
+def _has_loop(node: ast.AST) -> bool:
+    return any(
+        isinstance(item, ast.Attribute) and item.attr in ("backward", "zero_grad")
+        for item in ast.walk(node)
+    )
+
+
+def _is_split(receiver: Choice, name: str) -> bool:
+    """Whether the options have to be called one by one: some are objects of the project."""
+    return any(
+        isinstance(option, Instance) and option.definition.method(name) is not None
+        for option in receiver.options
+    )
+
+
+def _call_options(call: MethodCall, receiver: Choice) -> Value:
+    branch = Branch(call.node, [])
+    results: list[Value] = []
+    for option in receiver.options:
+        trace: Trace = []
+        with call.machine.recording(trace), call.machine.conditionally():
+            results.append(
+                call_method(
+                    call.machine, option, call.name, call.arguments, call.keywords, call.node
+                )
+            )
+        branch.ways.append(((), trace))
+    call.machine.add(branch)
+    return choice(results)
+
+
+def _zero_grad(call: MethodCall) -> Value:
+    call.emit(EventKind.ZERO_GRAD, call.receiver, role(call.receiver)[1])
+    return Constant(None)
+
+
+def _step(call: MethodCall) -> Value | None:
+    part, certain = role(call.receiver)
+    if part is Role.SCALER:
+        call.emit(EventKind.SCALER_STEP, call.receiver, certain)
+        optimizer = call.argument(0, "optimizer")
+        call.machine.emit(EventKind.STEP, call.node, optimizer, tuple(call.arguments), certain)
+        return Constant(None)
+    if part is Role.SCHEDULER:
+        call.emit(EventKind.SCHEDULER_STEP, call.receiver, certain)
+        return Constant(None)
+    if part is Role.OPTIMIZER:
+        _run_closure(call)
+        call.emit(EventKind.STEP, call.receiver, certain)
+        return loss_value([])
+    return None
+
+
+def _run_closure(call: MethodCall) -> None:
+    from trainlint.analysis.interpreter.calls import call_value
+
+    closure = call.argument(0, "closure")
+    if isinstance(closure, (FunctionValue, LambdaValue)):
+        call_value(call.machine, closure, [], {}, call.node)
+
+
+def _named_step(call: MethodCall) -> Value | None:
+    """SAM's ``first_step`` and ``second_step``, which may clear the gradients themselves."""
+    if not has_role(call.receiver, Role.OPTIMIZER):
+        return None
+    call.emit(EventKind.STEP, call.receiver, role(call.receiver)[1])
+    clears = call.argument(0, "zero_grad")
+    if clears is not None and not (isinstance(clears, Constant) and not clears.value):
+        call.emit(EventKind.ZERO_GRAD, call.receiver)
+    return Constant(None)
+
+
+def _backward(call: MethodCall) -> Value | None:
+    loss = call.argument(0, "loss")
+    if has_role(call.receiver, Role.ACCELERATOR):
+        call.emit(EventKind.BACKWARD, loss)
+    elif isinstance(call.receiver, Tensor) or _is_seed(loss):
+        call.emit(EventKind.BACKWARD, call.receiver)
+    else:
+        return None
+    return Constant(None)
+
+
+def _is_seed(argument: Value | None) -> bool:
+    """``loss.backward()`` takes nothing, or a gradient; an engine's ``backward`` takes the loss."""
+    if argument is None or isinstance(argument, Constant):
+        return True
+    return isinstance(argument, Tensor) and not argument.is_loss
+
+
+def _manual_backward(call: MethodCall) -> Value:
+    call.emit(EventKind.BACKWARD, call.argument(0, "loss"))
+    return Constant(None)
+
+
+def _train(call: MethodCall) -> Value | None:
+    if not _can_switch(call):
+        return None
+    mode = call.argument(0, "mode")
+    if mode is None or (isinstance(mode, Constant) and mode.value):
+        call.emit(EventKind.TRAIN, call.receiver)
+    elif isinstance(mode, Constant):
+        call.emit(EventKind.EVAL, call.receiver)
+    else:
+        call.emit(EventKind.MODE, call.receiver)
+    return call.receiver
+
+
+def _eval(call: MethodCall) -> Value | None:
+    if not _can_switch(call) or call.arguments:
+        return None
+    call.emit(EventKind.EVAL, call.receiver)
+    return call.receiver
+
+
+def _can_switch(call: MethodCall) -> bool:
+    """Anything but an object of the project that is surely no module."""
+    receiver = call.receiver
+    if isinstance(receiver, Instance):
+        return receiver.definition.is_module or receiver.definition.has_unknown_base()
+    return not isinstance(receiver, (Tensor, Group, External))
+
+
+def _set_epoch(call: MethodCall) -> Value:
+    call.emit(EventKind.SET_EPOCH, call.receiver)
+    return Constant(None)
+
+
+def _unscale(call: MethodCall) -> Value:
+    call.emit(EventKind.UNSCALE, call.argument(0, "optimizer"))
+    return Constant(None)
+
+
+def _update(call: MethodCall) -> Value | None:
+    if not has_role(call.receiver, Role.SCALER):
+        return None
+    call.emit(EventKind.SCALER_UPDATE, call.receiver, role(call.receiver)[1])
+    return Constant(None)
+
+
+def _scale(call: MethodCall) -> Value | None:
+    if not has_role(call.receiver, Role.SCALER):
+        return None
+    scaled = mix(*call.arguments)
+    tensor = scaled if isinstance(scaled, Tensor) else Tensor()
+    return Tensor(tensor.origins, tensor.modules, is_loss=True, scaler=call.receiver)
+
+
+def _clip(call: MethodCall) -> Value:
+    target = call.argument(0, "parameters")
+    on_module = target is None or isinstance(target, Constant)
+    call.emit(EventKind.CLIP, call.receiver if on_module else target)
+    return Tensor()
+
+
+def _parameters(call: MethodCall) -> Value | None:
+    if isinstance(call.receiver, (Group, Tensor)):
+        return None
+    return Parameters(call.receiver, call.node)
+
+
+def _state_dict(call: MethodCall) -> Value:
+    return Object("state_dict", call.node, [call.receiver], call.keywords)
+
+
+def _load_state_dict(call: MethodCall) -> Value:
+    call.emit(EventKind.LOAD, call.receiver)
+    return Unknown()
+
+
+def _activation(call: MethodCall) -> Value | None:
+    if isinstance(call.receiver, (Tensor, Unknown, Choice)):
+        return activated([call.receiver], tensors.ACTIVATION_METHODS[call.name], call.node)
+    return None
+
+
+def _log(call: MethodCall) -> Value | None:
+    return logarithm(call.receiver, call.node) if isinstance(call.receiver, (Tensor, Choice)) else None
+
+
+def _zero(call: MethodCall) -> Value:
+    """``p.grad.zero_()`` clears the gradient of ``p``."""
+    receiver = call.receiver
+    if isinstance(receiver, Unknown) and receiver.hint == "grad" and receiver.parent is not None:
+        call.emit(EventKind.ZERO_GRAD, receiver.parent)
+    elif isinstance(receiver, Unknown) and receiver.hint == "data" and receiver.parent is not None:
+        call.emit(EventKind.ZERO_GRAD, receiver.parent)
+    elif isinstance(receiver, (Unknown, Tensor)) and "grad" in ast.unparse(call.node.func):
+        call.emit(EventKind.ZERO_GRAD, receiver)
+    return receiver
+
+
+def _list_method(call: MethodCall) -> Value | None:
+    group = call.receiver
+    if not isinstance(group, Group):
+        return None
+    if call.name in ("append", "add", "insert", "appendleft"):
+        group.elements.extend(call.arguments[-1:])
+    elif call.name in ("extend", "update"):
+        for argument in call.arguments:
+            group.elements.extend(argument.elements if isinstance(argument, Group) else [argument])
+    elif call.name in ("values", "copy"):
+        return group
+    elif call.name == "items":
+        return Group([Group([Unknown(), choice(group.elements) if group.elements else Unknown()])], open=True)
+    else:
+        return None
+    group.open = True
+    return Constant(None)
+
+
+def _detach(call: MethodCall) -> Value | None:
+    if isinstance(call.receiver, Tensor):
+        tensor = call.receiver
+        keeps = call.name in tensors.KEEPS_ACTIVATION_METHODS
+        activation = tensor.activation if keeps else None
+        return Tensor(tensor.origins, tensor.modules, activation, tensor.activated_at, True, tensor.is_loss and keeps)
+    return None
+
+
+def _prepare(call: MethodCall) -> Value | None:
+    """accelerate and Fabric hand back what they were given, wrapped."""
+    if not has_role(call.receiver, Role.ACCELERATOR) or not call.arguments:
+        return None
+    return call.arguments[0] if len(call.arguments) == 1 else Group(list(call.arguments))
+
+
+def _scope(call: MethodCall) -> Value | None:
+    return Context(call.name, call.node, call.argument(0, "models") or call.receiver)
+
+
+def _save(call: MethodCall) -> Value | None:
+    call.emit(EventKind.SAVE, call.receiver)
+    return Constant(None)
+
+
+_VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
+    "zero_grad": _zero_grad,
+    "step": _step,
+    "first_step": _named_step,
+    "second_step": _named_step,
+    "backward": _backward,
+    "manual_backward": _manual_backward,
+    "train": _train,
+    "eval": _eval,
+    "set_epoch": _set_epoch,
+    "unscale_": _unscale,
+    "update": _update,
+    "scale": _scale,
+    "clip_grad_norm_": _clip,
+    "clip_grad_value_": _clip,
+    "clip_gradients": _clip,
+    "parameters": _parameters,
+    "named_parameters": _parameters,
+    "state_dict": _state_dict,
+    "load_state_dict": _load_state_dict,
+    "save_pretrained": _save,
+    "log": _log,
+    "zero_": _zero,
+    "prepare": _prepare,
+    "setup": _prepare,
+    "no_sync": _scope,
+    "accumulate": _scope,
+    "autocast": _scope,
+    **dict.fromkeys(tensors.ACTIVATION_METHODS, _activation),
+    **dict.fromkeys(tensors.CUTS_GRAPH_METHODS, _detach),
+    **dict.fromkeys(
+        ("append", "add", "insert", "appendleft", "extend", "values", "copy", "items"), _list_method
+    ),
+}
+
+
+def _other(call: MethodCall) -> Value:
+    receiver, name = call.receiver, call.name
+    if isinstance(receiver, (Tensor, Choice)) and name in tensors.KEEPS_ACTIVATION_METHODS:
+        return receiver
+    if isinstance(receiver, Tensor):
+        return mix(receiver, *call.arguments)
+    if isinstance(receiver, Parameters):
+        return receiver
+    if isinstance(receiver, Group):
+        return _list_method(call) or (choice(receiver.elements) if receiver.elements else Unknown())
+    part, _ = role(receiver)
+    if part is Role.MODULE:
+        return _on_module(call)
+    if name in modules.RETURNS_ITSELF:
+        return receiver
+    if name in tensors.PURE_METHODS and isinstance(receiver, Unknown):
+        return mix(receiver, *call.arguments)
+    if isinstance(receiver, Object) and receiver.dotted == "functools.partial":
+        return Unknown()
+    if isinstance(receiver, (Constant, External)):
+        return Unknown()
+    call.machine.emit(EventKind.OPAQUE, call.node, receiver, call.everything)
+    return Unknown(hint=name)
+
+
+def _on_module(call: MethodCall) -> Value:
+    """A method of a network that the model cannot open: its result passed through the network."""
+    if call.name in modules.RETURNS_ITSELF:
+        return call.receiver
+    if call.name == "forward":
+        return call_module(call.machine, call.receiver, call.arguments, call.keywords, call.node)
+    if call.name in ("modules", "children", "named_modules", "named_children"):
+        return Group([Unknown(hint="module", parent=call.receiver)], open=True)
+    call.machine.emit(EventKind.OPAQUE, call.node, call.receiver, call.everything)
+    return Unknown(hint=call.name, parent=call.receiver)

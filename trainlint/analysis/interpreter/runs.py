@@ -1,0 +1,108 @@
+"""Where code starts: the module itself, and every function that nothing in sight calls."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainlint.analysis.definitions import FunctionDefinition
+from trainlint.analysis.interpreter.calls import run_body
+from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.interpreter.statements import run_block
+from trainlint.analysis.trace import Trace
+from trainlint.analysis.values import FunctionValue, Value
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
+
+_TRAINING_WORDS = frozenset(
+    {
+        "backward", "zero_grad", "step", "eval", "train", "no_grad", "inference_mode", "set_epoch",
+        "set_grad_enabled", "cross_entropy", "nll_loss", "binary_cross_entropy", "kl_div", "mse_loss",
+        "binary_cross_entropy_with_logits", "l1_loss", "smooth_l1_loss", "huber_loss", "DataLoader",
+        "optim", "parameters", "state_dict", "load_state_dict", "manual_backward", "unscale_",
+        "poisson_nll_loss", "gaussian_nll_loss", "cosine_embedding_loss", "sigmoid_focal_loss",
+        "hinge_embedding_loss", "soft_margin_loss", "multilabel_soft_margin_loss",
+    }
+)  # fmt: skip
+
+
+@dataclass(eq=False)
+class Run:
+    """One way that code of the file is reached.
+
+    ``root`` is the function that the run starts in, None for the module itself. ``entered`` are all
+    functions that ran in place. ``complete`` is False where the budget ran out.
+    """
+
+    file: FileModel
+    root: FunctionDefinition | None
+    trace: Trace
+    entered: frozenset[FunctionDefinition]
+    complete: bool
+
+
+def runs_of(file: FileModel) -> list[Run]:
+    """Runs that together reach every function of the file that could matter for training."""
+    module = _run_module(file)
+    found = [module]
+    entered = set(module.entered)
+    for function in _by_calls(file):
+        if function not in entered and _matters(file, function):
+            run = _run_function(file, function)
+            found.append(run)
+            entered |= run.entered
+    return found
+
+
+def _run_module(file: FileModel) -> Run:
+    machine = Machine(file)
+    with machine.recording(machine.trace):
+        run_block(machine, file.tree.body)
+    return _finished(file, None, machine)
+
+
+def _run_function(file: FileModel, function: FunctionDefinition) -> Run:
+    machine = Machine(file)
+    receiver: Value | None = None
+    if function.owner is not None and not function.is_static:
+        receiver = machine.symbolic_instance(function.owner)
+    environment = machine.symbolic_parameters(function, receiver)
+    closure = machine.module_environment(file)
+    run_body(machine, FunctionValue(function, receiver, closure), environment, function.node)
+    return _finished(file, function, machine)
+
+
+def _finished(file: FileModel, root: FunctionDefinition | None, machine: Machine) -> Run:
+    return Run(file, root, machine.trace, frozenset(machine.entered), not machine.exhausted)
+
+
+def _by_calls(file: FileModel) -> Iterator[FunctionDefinition]:
+    """Functions that no call in the file names come first: they run the others in place."""
+    called = {
+        call.func.attr if isinstance(call.func, ast.Attribute) else call.func.id
+        for call in file.nodes(ast.Call)
+        if isinstance(call.func, (ast.Attribute, ast.Name))
+    }
+    definitions = [
+        file.definition(node)
+        for node in file.index.functions()
+        if not isinstance(file.index.scope(node), (ast.FunctionDef, ast.AsyncFunctionDef))
+    ]
+    yield from (item for item in definitions if item.name not in called)
+    yield from (item for item in definitions if item.name in called)
+
+
+def _matters(file: FileModel, function: FunctionDefinition) -> bool:
+    for node in ast.walk(function.node):
+        if isinstance(node, ast.Attribute) and node.attr in _TRAINING_WORDS:
+            return True
+        if isinstance(node, ast.Name) and node.id in _TRAINING_WORDS:
+            return True
+        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
+            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
+            if "loss" in name.lower() or "criteri" in name.lower():
+                return True
+    return False

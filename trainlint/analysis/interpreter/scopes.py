@@ -1,0 +1,57 @@
+"""Context managers and decorators that change how the code inside them runs."""
+
+from __future__ import annotations
+
+import ast
+
+from trainlint.analysis.definitions import FunctionDefinition
+from trainlint.analysis.values import Constant, Context, Value
+
+_KINDS = {
+    "torch.no_grad": "no_grad",
+    "torch.inference_mode": "inference_mode",
+    "torch.enable_grad": "enable_grad",
+    "torch.set_grad_enabled": "set_grad_enabled",
+    "torch.autograd.no_grad": "no_grad",
+    "torch.autograd.enable_grad": "enable_grad",
+    "torch.autograd.inference_mode": "inference_mode",
+    "torch.autograd.set_grad_enabled": "set_grad_enabled",
+    "torch.cuda.amp.autocast": "autocast",
+    "torch.amp.autocast": "autocast",
+    "torch.autocast": "autocast",
+    "torch.cpu.amp.autocast": "autocast",
+}
+GRAD_OFF = frozenset({"no_grad", "inference_mode"})
+
+
+def context_of(
+    dotted: str, arguments: list[Value], keywords: dict[str, Value], node: ast.Call
+) -> Context | None:
+    """The context manager that a library call makes, if it is one that matters."""
+    kind = _KINDS.get(dotted)
+    if kind is None:
+        return None
+    subject = arguments[0] if arguments else keywords.get("mode", keywords.get("enabled"))
+    if kind == "inference_mode" and isinstance(subject, Constant) and subject.value is False:
+        kind = "enable_grad"
+    if kind == "set_grad_enabled" and isinstance(subject, Constant):
+        kind = "enable_grad" if subject.value else "no_grad"
+    return Context(kind, node, subject)
+
+
+def decorator_scopes(function: FunctionDefinition) -> list[tuple[str, ast.expr]]:
+    """The scopes that a function's decorators put around its body, outermost first."""
+    found: list[tuple[str, ast.expr]] = []
+    for decorator in function.node.decorator_list:
+        expression = decorator.func if isinstance(decorator, ast.Call) else decorator
+        kind = _KINDS.get(function.file.qualified(expression) or "")
+        if kind is not None:
+            found.append((_with_flag(kind, decorator), decorator))
+    return found
+
+
+def _with_flag(kind: str, decorator: ast.expr) -> str:
+    first = decorator.args[0] if isinstance(decorator, ast.Call) and decorator.args else None
+    if kind == "set_grad_enabled" and isinstance(first, ast.Constant):
+        return "enable_grad" if first.value else "no_grad"
+    return kind

@@ -1,0 +1,1 @@
+"""Facts about torch and the libraries around it, as tables."""

@@ -1,0 +1,61 @@
+"""Modules: which behave differently in training and evaluation, which normalise, which wrap."""
+
+from __future__ import annotations
+
+MODE_SENSITIVE = frozenset(
+    {
+        "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "AlphaDropout", "FeatureAlphaDropout",
+        "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d",
+        "LazyBatchNorm3d", "SyncBatchNorm", "RReLU", "Transformer", "TransformerEncoder",
+        "TransformerDecoder", "TransformerEncoderLayer", "TransformerDecoderLayer",
+    }
+)  # fmt: skip
+NORMALISING = frozenset(
+    {
+        "BatchNorm1d", "BatchNorm2d", "BatchNorm3d", "LazyBatchNorm1d", "LazyBatchNorm2d",
+        "LazyBatchNorm3d", "SyncBatchNorm", "LayerNorm", "GroupNorm", "RMSNorm", "InstanceNorm1d",
+        "InstanceNorm2d", "InstanceNorm3d",
+    }
+)  # fmt: skip
+EMBEDDINGS = frozenset({"Embedding", "EmbeddingBag"})
+WITH_DROPOUT_ARGUMENT = {"LSTM": 0.0, "GRU": 0.0, "RNN": 0.0, "MultiheadAttention": 0.0}
+DECAYED_INSIDE = frozenset(
+    {"Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",
+     "TransformerDecoderLayer"}
+)  # fmt: skip
+CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
+NOT_MODULES = frozenset(
+    {"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer", "Module"}
+)
+
+WRAPPERS = frozenset(
+    {
+        "torch.nn.DataParallel",
+        "torch.nn.parallel.DataParallel",
+        "torch.nn.parallel.DistributedDataParallel",
+        "torch.distributed.fsdp.FullyShardedDataParallel",
+        "torch.distributed.fsdp.fully_sharded_data_parallel.FullyShardedDataParallel",
+        "apex.parallel.DistributedDataParallel",
+        "apex.parallel.convert_syncbn_model",
+        "torch.nn.SyncBatchNorm.convert_sync_batchnorm",
+        "torch.compile",
+        "torch.jit.script",
+        "torch.distributed.fsdp.fully_shard",
+        "torch.distributed._composable.fsdp.fully_shard",
+    }
+)
+DISTRIBUTED_WRAPPERS = frozenset(name for name in WRAPPERS if name.endswith("DataParallel"))
+
+RETURNS_ITSELF = frozenset(
+    {
+        "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "train", "eval", "apply",
+        "requires_grad_", "to_empty", "share_memory", "type", "xpu", "mps", "zero_", "compile",
+        "module", "unwrap",
+    }
+)  # fmt: skip
+
+
+def is_torch_module(dotted: str) -> bool:
+    """Whether a dotted name is a class of ``torch.nn`` that makes modules."""
+    head, _, last = dotted.rpartition(".")
+    return head == "torch.nn" and last[:1].isupper() and last not in NOT_MODULES

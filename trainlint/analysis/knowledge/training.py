@@ -1,0 +1,130 @@
+"""Optimizers, schedulers, scalers, loaders and samplers by class name, and by habit of naming."""
+
+from __future__ import annotations
+
+import re
+
+OPTIMIZER_CLASSES = frozenset(
+    {
+        "SGD", "Adam", "AdamW", "Adamax", "NAdam", "RAdam", "RMSprop", "RMSpropTF", "Adagrad",
+        "Adadelta", "Rprop", "ASGD", "LBFGS", "SparseAdam", "Adafactor", "Muon", "Lamb", "LAMB",
+        "Lars", "LARS", "Lion", "Ranger", "Ranger21", "NovoGrad", "AdaBelief", "AdaBound", "AdamP",
+        "SGDP", "SGDW", "Lookahead", "FusedAdam", "FusedLAMB", "FusedSGD", "Adam8bit", "AdamW8bit",
+        "PagedAdamW8bit", "PagedAdamW", "PagedAdamW32bit", "DeepSpeedCPUAdam", "Prodigy", "Sophia",
+        "SophiaG", "Shampoo", "MADGRAD", "BertAdam", "OpenAIAdam", "AdamMini", "SOAP", "Yogi",
+        "NoamOpt", "HybridAdam", "ScheduledOptim",
+    }
+)  # fmt: skip
+DECOUPLED_DECAY = frozenset({"AdamW", "AdamW8bit", "PagedAdamW", "PagedAdamW8bit", "PagedAdamW32bit"})
+
+SCALER_CLASSES = frozenset(
+    {
+        "torch.cuda.amp.GradScaler",
+        "torch.amp.GradScaler",
+        "torch.cuda.amp.grad_scaler.GradScaler",
+        "torch.amp.grad_scaler.GradScaler",
+        "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
+    }
+)
+LOADER_CLASSES = frozenset(
+    {
+        "torch.utils.data.DataLoader",
+        "torch_geometric.loader.DataLoader",
+        "torch_geometric.data.DataLoader",
+        "torch_geometric.loader.NeighborLoader",
+        "torchdata.stateful_dataloader.StatefulDataLoader",
+        "monai.data.DataLoader",
+        "webdataset.WebLoader",
+    }
+)
+DISTRIBUTED_SAMPLERS = frozenset({"torch.utils.data.DistributedSampler"})
+
+_OPTIMIZER_NAME = re.compile(r"optim|(^|_)opts?(_|\d|$)|^opt[A-Z]", re.IGNORECASE)
+_SCHEDULER_NAME = re.compile(r"sched|(^|_)warm_?up|lr_?(decay|policy)", re.IGNORECASE)
+_SCALER_NAME = re.compile(r"scaler$", re.IGNORECASE)
+_MODULE_NAME = re.compile(
+    r"(model|network|module|encoder|decoder|generator|discriminator|backbone|classifier|critic|"
+    r"actor|policy|student|teacher|unet|transformer|vae|ddpm|policy|agent)s?$"
+    r"|^(model|net)(_|\d|$|[A-Z])|(^|_|[a-z])[nN]et(_?[A-Z]|\d|_[a-z]|s)?$|^net[A-Z_]|^(gpt|bert|llm)$"
+    r"|^(G|D|E|F)(_[A-Z]+)?$|^self$",
+)
+_LOADER_NAME = re.compile(
+    r"loader|(^|_)(train|val|valid|validation|test|dev|eval)_?(iter|dl|data|batches|dataset|set)"
+    r"(ator)?$|(^|_)dl$|^(data_?iter|batches|dataloaders?)$",
+    re.IGNORECASE,
+)
+_LOSS_NAME = re.compile(
+    r"criteri|^crit(_|$)|loss_?(fn|fun|func|function|f|module|layer)s?$|^objective$|"
+    r"^(bce|ce|mse|l1|nll|kl|cross_entropy|adversarial|gan|pixelwise|auxiliary|recon)\w*_loss(es)?$|"
+    r"^self_loss$",
+    re.IGNORECASE,
+)
+_TRAIN_WORD = re.compile(r"(^|[_\W])(train|training|trn|tr)([_\W\d]|$)|train", re.IGNORECASE)
+_EVALUATION_WORD = re.compile(
+    r"(^|[_\W\d])(val|vali|valid|validation|test|testing|tst|eval|evaluation|evaluate|dev|holdout|"
+    r"infer|inference|predict)([_\W\d]|$)|(val|valid|validation|test|eval)_?(loader|dl|iter|set|data)|"
+    r"^(val|valid|test|eval)",
+    re.IGNORECASE,
+)
+_LOSS_VALUE_NAME = re.compile(r"loss|(^|_)cost($|_)|^err[A-Z_]|^errs?$", re.IGNORECASE)
+
+
+def is_optimizer_class(dotted: str) -> bool:
+    """Whether a library's class is an optimizer."""
+    head, _, last = dotted.rpartition(".")
+    if head == "torch.optim":
+        return last[:1].isupper()
+    return last in OPTIMIZER_CLASSES and not head.startswith(("tensorflow", "keras", "optax", "paddle", "mindspore"))
+
+
+def is_scheduler_class(dotted: str) -> bool:
+    """Whether a library's class or factory makes learning-rate schedulers."""
+    last = dotted.rpartition(".")[2]
+    if dotted.startswith("torch.optim.lr_scheduler."):
+        return True
+    return bool(re.search(r"^get_\w*schedule|Scheduler$|ScheduleWithWarmup|^create_scheduler|LR$|WarmRestarts$", last))
+
+
+def looks_like_optimizer(name: str) -> bool:
+    """Whether people would name an optimizer so."""
+    return bool(_OPTIMIZER_NAME.search(name)) and not looks_like_scheduler(name)
+
+
+def looks_like_scheduler(name: str) -> bool:
+    """Whether people would name a learning-rate scheduler so."""
+    return bool(_SCHEDULER_NAME.search(name))
+
+
+def looks_like_scaler(name: str) -> bool:
+    """Whether people would name a GradScaler so."""
+    return bool(_SCALER_NAME.search(name))
+
+
+def looks_like_module(name: str) -> bool:
+    """Whether people would name a network so."""
+    return bool(_MODULE_NAME.search(name)) and not looks_like_loader(name)
+
+
+def looks_like_loader(name: str) -> bool:
+    """Whether people would name a data loader so."""
+    return bool(_LOADER_NAME.search(name))
+
+
+def looks_like_loss_function(name: str) -> bool:
+    """Whether people would name a loss function or loss module so."""
+    return bool(_LOSS_NAME.search(name))
+
+
+def looks_like_loss_value(name: str) -> bool:
+    """Whether people would name a computed loss so."""
+    return bool(_LOSS_VALUE_NAME.search(name))
+
+
+def sounds_like_training(name: str) -> bool:
+    """Whether a name speaks of training data, a training step or a training phase."""
+    return bool(_TRAIN_WORD.search(name)) and not sounds_like_evaluation(name)
+
+
+def sounds_like_evaluation(name: str) -> bool:
+    """Whether a name speaks of validation, test, evaluation or inference."""
+    return bool(_EVALUATION_WORD.search(name))

@@ -1,0 +1,193 @@
+"""The project around a file: where its imports lead, and who calls its functions."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
+from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.source import SourceError, SourceFile
+
+Definition = ClassDefinition | FunctionDefinition
+
+_NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
+    "torch", "torchvision", "torchaudio", "numpy", "scipy", "sklearn", "pandas", "matplotlib",
+    "PIL", "cv2", "tqdm", "yaml", "einops", "wandb", "tensorboard", "tensorboardX", "apex", "jax",
+    "omegaconf", "hydra", "seaborn", "skimage", "nltk", "h5py", "rich", "pytest",
+}  # fmt: skip
+_SKIPPED_FOLDERS = frozenset(
+    {
+        ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "build", "dist",
+        "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".eggs",
+    }
+)  # fmt: skip
+_MAX_SEARCHED_FILES = 5_000
+_MAX_HELD_CHARACTERS = 8_000_000
+
+
+class Project:
+    """All Python files below ``root``, read only as far as a question needs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.consulted: set[Path] = set()
+        self.searched = False
+        self._files: dict[Path, FileModel | None] = {}
+        self._held = 0
+        self._is_file: dict[Path, bool] = {}
+        self._sources: dict[Path, bytes] | None = None
+
+    def start_check(self) -> None:
+        """Forget what the last check consulted, and files if too many are held."""
+        self.consulted = set()
+        self.searched = False
+        if self._held > _MAX_HELD_CHARACTERS:
+            self._files.clear()
+            self._held = 0
+
+    def model(self, source: SourceFile) -> FileModel:
+        """The model of a file that the caller has read itself."""
+        path = source.path.absolute()
+        module, package = self._dotted(path)
+        model = FileModel(source, self, module, package)
+        self._files[path] = model
+        self._held += len(source.text)
+        return model
+
+    def load(self, path: Path) -> FileModel | None:
+        """The model of another file of the project; None if it cannot be read or parsed."""
+        self.consulted.add(path)
+        if path not in self._files:
+            self._files[path] = None
+            try:
+                source = SourceFile.from_bytes(path, path.read_bytes())
+                source.tree
+            except (OSError, SourceError):
+                return None
+            self.model(source)
+        return self._files[path]
+
+    def resolve(self, dotted: str, origin: FileModel) -> Definition | None:
+        """The class or function that a dotted name means, seen from ``origin``."""
+        return self._resolve(dotted, origin, set())
+
+    def files_mentioning(self, word: str) -> Iterator[FileModel]:
+        """All other-file models of the project whose text contains ``word``."""
+        self.searched = True
+        needle = word.encode()
+        for path, data in self._all_sources().items():
+            if needle in data and (model := self.load(path)) is not None:
+                yield model
+
+    def _resolve(
+        self, dotted: str, origin: FileModel, seen: set[tuple[Path, str]]
+    ) -> Definition | None:
+        if (origin.path, dotted) in seen or len(seen) > 20:
+            return None
+        seen.add((origin.path, dotted))
+        if dotted.startswith(origin.module + "."):
+            found = self._member(origin, dotted[len(origin.module) + 1 :].split("."), seen)
+            if found is not None:
+                return found
+        parts = dotted.split(".")
+        if parts[0] in _NEVER_IN_PROJECT or parts[0] == "builtins":
+            return None
+        for length in range(len(parts) - 1, 0, -1):
+            model = self._module(parts[:length], origin)
+            if model is not None:
+                return self._member(model, parts[length:], seen)
+        return None
+
+    def _member(
+        self, model: FileModel, attributes: list[str], seen: set[tuple[Path, str]]
+    ) -> Definition | None:
+        name = attributes[0]
+        if len(attributes) == 2 and name in model.classes:
+            return model.classes[name].method(attributes[1])
+        if len(attributes) > 1:
+            target = model.imported(name)
+            return self._resolve(".".join([target, *attributes[1:]]), model, seen) if target else None
+        if name in model.classes:
+            return model.classes[name]
+        if name in model.functions:
+            return model.functions[name]
+        target = model.imported(name)
+        if target is not None:
+            return self._resolve(target, model, seen)
+        for module in model.names.star_modules():
+            found = self._resolve(f"{module}.{name}", model, seen)
+            if found is not None:
+                return found
+        return None
+
+    def _module(self, parts: list[str], origin: FileModel) -> FileModel | None:
+        for folder in self._search_path(origin.path):
+            base = folder.joinpath(*parts)
+            for candidate in (base.with_name(base.name + ".py"), base / "__init__.py"):
+                if self._exists(candidate):
+                    return self.load(candidate)
+        return None
+
+    def _search_path(self, path: Path) -> list[Path]:
+        """Where a script's or package's imports are looked for: its folder, the root, src."""
+        folders = [path.parent]
+        package = path.parent
+        while (package / "__init__.py").is_file() and package != package.parent:
+            package = package.parent
+        folders.append(package)
+        above = package
+        while above != self.root and self.root in above.parents:
+            above = above.parent
+            folders.append(above)
+        folders.extend([self.root, self.root / "src"])
+        return list(dict.fromkeys(folders))
+
+    def _exists(self, path: Path) -> bool:
+        if path not in self._is_file:
+            self._is_file[path] = path.is_file()
+        self.consulted.add(path)
+        return self._is_file[path]
+
+    def _dotted(self, path: Path) -> tuple[str, str]:
+        """The module's dotted name and the package that its relative imports start from."""
+        folder = path.parent
+        parts: list[str] = []
+        while (folder / "__init__.py").is_file() and folder != folder.parent:
+            parts.insert(0, folder.name)
+            folder = folder.parent
+        if not parts:
+            parts = _script_package(path, self.root)
+        package = ".".join(parts)
+        if path.stem == "__init__":
+            return package or path.parent.name, package
+        return ".".join([*parts, path.stem]), package
+
+    def _all_sources(self) -> dict[Path, bytes]:
+        if self._sources is None:
+            self._sources = {}
+            for path in _python_files(self.root):
+                try:
+                    self._sources[path] = path.read_bytes()
+                except OSError:
+                    continue
+        return self._sources
+
+
+def _script_package(path: Path, root: Path) -> list[str]:
+    """Folders without ``__init__.py`` are namespace packages below the root."""
+    if root in path.parent.parents:
+        return list(path.parent.relative_to(root).parts)
+    return []
+
+
+def _python_files(root: Path) -> list[Path]:
+    found: list[Path] = []
+    for folder, folders, files in os.walk(root):
+        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
+        found.extend(Path(folder, name) for name in sorted(files) if name.endswith(".py"))
+        if len(found) > _MAX_SEARCHED_FILES:
+            return []
+    return found

@@ -1,0 +1,207 @@
+"""What the interpreter knows about a value: objects with identity, not numbers."""
+
+from __future__ import annotations
+
+import ast
+import itertools
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar
+
+if TYPE_CHECKING:
+    from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
+    from trainlint.analysis.interpreter.environment import Environment
+
+
+@dataclass(eq=False)
+class Value:
+    """Compared by identity: two uses of one value are one object.
+
+    ``birth`` orders values by when they came to be, so that a loop knows which are made anew on
+    each lap. ``members`` holds attributes and constant subscripts seen or set so far. ``hint`` is
+    the name that it was first bound to or reached by.
+    """
+
+    _births: ClassVar[Iterator[int]] = itertools.count()
+
+    birth: int = field(default_factory=lambda: next(Value._births), init=False, repr=False)
+    members: dict[str, Value] = field(default_factory=dict, init=False, repr=False)
+    hint: str = field(default="", kw_only=True)
+
+
+@dataclass(eq=False)
+class Unknown(Value):
+    """A value that the model cannot see. ``annotation`` is the class its parameter declares."""
+
+    parent: Value | None = field(default=None, repr=False)
+    annotation: str | None = None
+
+
+@dataclass(eq=False)
+class Constant(Value):
+    """A literal."""
+
+    value: object = None
+
+
+@dataclass(eq=False)
+class External(Value):
+    """A module, class or function of a library, by its canonical dotted name."""
+
+    dotted: str = ""
+
+
+@dataclass(eq=False)
+class ClassValue(Value):
+    """A class of the project."""
+
+    definition: ClassDefinition
+
+
+@dataclass(eq=False)
+class FunctionValue(Value):
+    """A function of the project; ``receiver`` is bound as its first parameter."""
+
+    definition: FunctionDefinition
+    receiver: Value | None = None
+    closure: Environment | None = field(default=None, repr=False)
+
+
+@dataclass(eq=False)
+class LambdaValue(Value):
+    """An anonymous function and the variables that it sees."""
+
+    node: ast.Lambda
+    closure: Environment = field(repr=False)
+
+
+@dataclass(eq=False)
+class Instance(Value):
+    """An object of a class of the project. ``symbolic``: made by the model, not by the code."""
+
+    definition: ClassDefinition
+    node: ast.AST | None = None
+    symbolic: bool = False
+    arguments: list[Value] = field(default_factory=list, repr=False)
+
+
+@dataclass(eq=False)
+class Object(Value):
+    """An object of a library's class, or what a library's function returned.
+
+    ``dotted`` names the class or function that was called, ``arguments`` and ``keywords`` are what
+    it was called with.
+    """
+
+    dotted: str
+    node: ast.Call
+    arguments: list[Value] = field(default_factory=list, repr=False)
+    keywords: dict[str, Value] = field(default_factory=dict, repr=False)
+    copy_of: Value | None = field(default=None, repr=False)
+
+    def argument(self, position: int, keyword: str) -> Value | None:
+        """What was passed for a parameter, by position or by keyword."""
+        if keyword in self.keywords:
+            return self.keywords[keyword]
+        return self.arguments[position] if position < len(self.arguments) else None
+
+
+@dataclass(eq=False)
+class Parameters(Value):
+    """``module.parameters()`` and what is picked from it; of an unknown module, ``owner`` too."""
+
+    owner: Value
+    node: ast.AST
+
+
+@dataclass(eq=False)
+class Group(Value):
+    """A list, tuple, set or dict. ``keys`` name the elements of a dict.
+
+    ``open``: more elements than the listed ones may be in it.
+    """
+
+    elements: list[Value] = field(default_factory=list)
+    keys: list[object] | None = None
+    open: bool = False
+
+
+@dataclass(eq=False)
+class Choice(Value):
+    """One of several values, depending on the path taken."""
+
+    options: tuple[Value, ...] = ()
+
+
+@dataclass(eq=False)
+class Tensor(Value):
+    """A tensor, as far as the training rules care.
+
+    ``activation``: the squashing that was applied last and still holds (``softmax``,
+    ``log_softmax``, ``sigmoid``, ``log_sigmoid``, ``tanh``), and ``activated_at`` where.
+    ``origins``: ``model`` (passed through a module), ``batch`` (came out of a loader).
+    ``modules``: whose outputs it was made from. ``detached``: carries no graph.
+    ``scaler``: the GradScaler that scaled it.
+    """
+
+    origins: frozenset[str] = frozenset()
+    modules: frozenset[Value] = frozenset()
+    activation: str | None = None
+    activated_at: ast.AST | None = None
+    detached: bool = False
+    is_loss: bool = False
+    scaler: Value | None = None
+
+
+@dataclass(eq=False)
+class Context(Value):
+    """A context manager that matters: ``kind`` is a scope kind of the trace."""
+
+    kind: str
+    node: ast.AST
+    subject: Value | None = None
+
+
+def options(value: Value | None) -> Iterator[Value]:
+    """The value itself, or each option of a choice."""
+    if isinstance(value, Choice):
+        for option in value.options:
+            yield from options(option)
+    elif value is not None:
+        yield value
+
+
+def choice(values: Iterable[Value]) -> Value:
+    """One value for several that may be there; the value itself if all are the same."""
+    distinct: dict[int, Value] = {}
+    for value in values:
+        for option in options(value):
+            distinct.setdefault(id(option), option)
+    found = list(distinct.values())
+    return found[0] if len(found) == 1 else Choice(tuple(found[:8]))
+
+
+def elements(value: Value | None) -> Iterator[Value]:
+    """All values inside nested groups and choices, or the value itself."""
+    for option in options(value):
+        if isinstance(option, Group):
+            for element in option.elements:
+                yield from elements(element)
+        else:
+            yield option
+
+
+def overlaps(first: Value | None, second: Value | None) -> bool:
+    """Whether two values may be the same object, or hold a common one."""
+    held = {id(item) for item in elements(first)}
+    return any(id(item) in held for item in elements(second))
+
+
+@dataclass(eq=False)
+class Generator(Value):
+    """A call of a generator function that has not run yet: a loop or ``with`` runs it."""
+
+    function: FunctionValue
+    arguments: list[Value]
+    keywords: dict[str, Value]
+    node: ast.Call

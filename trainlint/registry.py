@@ -1,0 +1,60 @@
+"""Finds the rules: ours by walking ``trainlint.rules``, others through entry points."""
+
+from __future__ import annotations
+
+import importlib
+import importlib.metadata
+import inspect
+import pkgutil
+from collections.abc import Iterator
+from functools import lru_cache
+from types import ModuleType
+
+from trainlint.rule import Rule
+
+ENTRY_POINT_GROUP = "trainlint.rules"
+
+
+class RuleConflictError(Exception):
+    """Two rules claim the same code or name; the message names both."""
+
+
+@lru_cache(maxsize=1)
+def all_rules() -> tuple[Rule, ...]:
+    """One instance of every rule that is installed, sorted by code.
+
+    Raises:
+        RuleConflictError: two rules share a code or a name.
+    """
+    classes = {cls for module in _rule_modules() for cls in _rules_in(module)}
+    rules = sorted((cls() for cls in classes), key=lambda rule: rule.code)
+    _refuse_conflicts(rules)
+    return tuple(rules)
+
+
+def _rule_modules() -> Iterator[ModuleType]:
+    package = importlib.import_module("trainlint.rules")
+    for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+        yield importlib.import_module(info.name)
+    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
+        loaded = entry_point.load()
+        yield inspect.getmodule(loaded) if inspect.isclass(loaded) else loaded
+
+
+def _rules_in(module: ModuleType) -> Iterator[type[Rule]]:
+    for value in vars(module).values():
+        defined_here = inspect.isclass(value) and value.__module__ == module.__name__
+        if defined_here and issubclass(value, Rule) and not inspect.isabstract(value):
+            yield value
+
+
+def _refuse_conflicts(rules: list[Rule]) -> None:
+    taken: dict[str, Rule] = {}
+    for rule in rules:
+        for key in (rule.code, rule.name):
+            other = taken.setdefault(key, rule)
+            if other is not rule:
+                raise RuleConflictError(
+                    f"rule {type(rule).__module__} and rule {type(other).__module__} "
+                    f"both claim {key!r}: rename one"
+                )

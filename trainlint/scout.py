@@ -1,0 +1,72 @@
+"""The cheap necessary condition of a rule: looks at bytes only, and may only say "not here".
+
+A rule declares it beside its check::
+
+    scout = word("backward") & (word("step") | pattern(rb"optim"))
+
+A scout that is true promises nothing; a scout that is false promises that the rule cannot fire in
+this file. ``trainlint check --no-scout`` (hidden) runs without scouts, and a test holds both
+outputs equal.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+
+class Scout(ABC):
+    """A condition on the bytes of a file; combine with ``&`` and ``|``."""
+
+    @abstractmethod
+    def suspects(self, source: bytes) -> bool:
+        """Whether the rule could possibly fire in a file with these bytes."""
+
+    def __and__(self, other: Scout) -> Scout:
+        return _All((self, other))
+
+    def __or__(self, other: Scout) -> Scout:
+        return _Any((self, other))
+
+
+class _Words(Scout):
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = tuple(word.encode() for word in words)
+
+    def suspects(self, source: bytes) -> bool:
+        return any(word in source for word in self._words)
+
+
+class _Pattern(Scout):
+    def __init__(self, regex: bytes) -> None:
+        self._search = re.compile(regex, re.MULTILINE).search
+
+    def suspects(self, source: bytes) -> bool:
+        return self._search(source) is not None
+
+
+class _All(Scout):
+    def __init__(self, parts: tuple[Scout, ...]) -> None:
+        self._parts = parts
+
+    def suspects(self, source: bytes) -> bool:
+        return all(part.suspects(source) for part in self._parts)
+
+
+class _Any(Scout):
+    def __init__(self, parts: tuple[Scout, ...]) -> None:
+        self._parts = parts
+
+    def suspects(self, source: bytes) -> bool:
+        return any(part.suspects(source) for part in self._parts)
+
+
+def word(*alternatives: str) -> Scout:
+    """One of these pieces of text occurs somewhere in the file."""
+    return _Words(alternatives)
+
+
+def pattern(regex: bytes) -> Scout:
+    """The regular expression matches somewhere (``^`` and ``$`` match at line ends)."""
+    return _Pattern(regex)
