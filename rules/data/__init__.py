@@ -1,0 +1,1 @@
+"""Data: loaders, samplers, datasets, arguments."""

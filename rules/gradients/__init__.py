@@ -1,0 +1,1 @@
+"""Gradients: how they are made, kept and cleared."""

@@ -1,0 +1,1 @@
+"""Losses: what goes into them."""

@@ -1,0 +1,1 @@
+"""Modes: training and evaluation, gradients on and off."""

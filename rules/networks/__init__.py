@@ -1,0 +1,1 @@
+"""Networks: layers, parameters and how they are registered."""

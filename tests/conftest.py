@@ -1,0 +1,32 @@
+"""Shared by all tests: how a program is checked from its text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from trainlint.analysis import Project, SourceFile
+from trainlint.engine import as_finding, check_file
+from trainlint.finding import Finding
+from trainlint.registry import all_rules
+
+CheckProject = Callable[[Path, Sequence[str]], dict[Path, list[Finding]]]
+
+
+def check_folder(root: Path, rule_names: Sequence[str]) -> dict[Path, list[Finding]]:
+    """Findings of the named rules (all rules if none is named) in every file below ``root``."""
+    rules = [rule for rule in all_rules() if not rule_names or rule.name in rule_names]
+    found: dict[Path, list[Finding]] = {}
+    for path in sorted(root.rglob("*.py")):
+        source = SourceFile.from_bytes(path, path.read_bytes())
+        result = check_file(source, Project(root), rules)
+        found[path] = [as_finding(report, source) for report in result.reports]
+    return found
+
+
+@pytest.fixture
+def check_project() -> CheckProject:
+    """The checking function, for tests that write a project of their own."""
+    return check_folder

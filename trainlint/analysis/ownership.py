@@ -1,0 +1,101 @@
+"""Whose parameters an optimizer moves, and what a call can reach."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from trainlint.analysis.roles import Role, has_role, owner_of_parameters, unwrapped
+from trainlint.analysis.trace import Event
+from trainlint.analysis.values import (
+    Choice,
+    FunctionValue,
+    Group,
+    Instance,
+    Object,
+    Parameters,
+    Tensor,
+    Unknown,
+    Value,
+    elements,
+)
+
+_MAX_REACHED = 400
+
+
+def owners(optimizer: Value) -> set[Value]:
+    """The modules whose parameters an optimizer was given; empty where that is not visible."""
+    found: set[Value] = set()
+    for option in elements(optimizer):
+        given = None
+        if isinstance(option, Object):
+            given = option.argument(0, "params")
+        elif isinstance(option, Instance) and option.arguments:
+            given = option.arguments[0]
+        found |= {owner_of_parameters(item) for item in elements(given) if isinstance(item, Parameters)}
+    return found
+
+
+def reachable(values: Iterable[Value | None]) -> set[Value]:
+    """Everything that code holding these values can get at: elements, attributes, arguments."""
+    found: set[Value] = set()
+    pending = [value for value in values if value is not None]
+    while pending and len(found) < _MAX_REACHED:
+        value = pending.pop()
+        if value in found:
+            continue
+        found.add(value)
+        if isinstance(value, Choice):
+            pending.extend(value.options)
+        elif isinstance(value, Group):
+            pending.extend(value.elements)
+        elif isinstance(value, Object):
+            pending.extend([*value.arguments, *value.keywords.values()])
+        elif isinstance(value, Parameters):
+            pending.append(value.owner)
+        elif isinstance(value, Tensor):
+            pending.extend(value.modules)
+        elif isinstance(value, FunctionValue) and value.receiver is not None:
+            pending.append(value.receiver)
+        if isinstance(value, (Instance, Unknown)):
+            pending.extend(value.members.values())
+            pending.extend(value.arguments if isinstance(value, Instance) else [])
+    return found
+
+
+def may_touch(event: Event, *subjects: Value) -> bool:
+    """Whether an unresolved call can reach one of the subjects, or what they hold."""
+    held = reachable(event.arguments)
+    return any(option in held for subject in subjects for option in elements(subject))
+
+
+def are_apart(first: Value, second: Value) -> bool:
+    """Whether two values (optimizers, modules, parameters) certainly share no parameter."""
+    one, other = _parameter_owners(first), _parameter_owners(second)
+    if not one or not other:
+        return _are_named_apart(first, second)
+    if any(isinstance(item, Unknown) and item.hint in ("", "self") for item in one | other):
+        return False
+    return not (reachable(one) & other or reachable(other) & one)
+
+
+def _parameter_owners(value: Value) -> set[Value]:
+    found: set[Value] = set()
+    for option in elements(value):
+        if has_role(option, Role.OPTIMIZER):
+            found |= owners(option)
+        elif has_role(option, Role.MODULE):
+            found.add(unwrapped(option))
+        elif isinstance(option, Parameters):
+            found.add(owner_of_parameters(option))
+    return found
+
+
+def _are_named_apart(first: Value, second: Value) -> bool:
+    """Two different unknown optimizers with names of their own."""
+    one, other = set(elements(first)), set(elements(second))
+    if one & other or reachable(one) & other or reachable(other) & one:
+        return False
+    both = [*one, *other]
+    return all(has_role(item, Role.OPTIMIZER) and item.hint for item in both) and len(
+        {item.hint for item in both}
+    ) == len(both)

@@ -1,0 +1,1 @@
+"""Facts about the order of events that several rules read."""

@@ -1,0 +1,112 @@
+"""Gradients between one backward pass and the next step: clean, dirty, or stale."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.ownership import are_apart, may_touch, owners
+from trainlint.analysis.protocol import Protocol, follow
+from trainlint.analysis.trace import Event, EventKind, Loop, Step, Trace, events, parts, steps
+from trainlint.analysis.values import Parameters, Value, elements
+
+
+@dataclass(frozen=True)
+class StaleGradients:
+    """An optimizer steps on gradients that a ``backward`` added to those of its step before.
+
+    ``cleared_outside`` is a ``zero_grad`` that runs, but only outside the loop that repeats the two.
+    """
+
+    optimizer: Value
+    step: Event
+    backward: Event
+    cleared_outside: Event | None
+
+
+@dataclass(frozen=True)
+class _Gradients:
+    """``step``: the last step, if gradients were not cleared since; ``backward`` came after it."""
+
+    dirty: bool = False
+    step: Event | None = None
+    backward: Event | None = None
+
+
+_CLEAN = _Gradients()
+
+
+class _Accumulation(Protocol[_Gradients]):
+    def __init__(self, optimizer: Value) -> None:
+        self.optimizer = optimizer
+        self.found: dict[tuple[Event, Event], None] = {}
+
+    def event(self, state: _Gradients, event: Event) -> _Gradients:
+        if event.kind is EventKind.BACKWARD:
+            return _Gradients(True, state.step, event if state.step else None)
+        if event.kind is EventKind.STEP and self._is_mine(event):
+            if state.step is not None and state.backward is not None:
+                self.found[(event, state.backward)] = None
+            return _Gradients(False, event if state.dirty else state.step)
+        if event.kind is EventKind.ZERO_GRAD and not self._is_anothers(event.target):
+            return _CLEAN
+        if event.kind is EventKind.NEW and any(item is event.target for item in elements(self.optimizer)):
+            return _CLEAN
+        if event.kind is EventKind.OPAQUE and may_touch(event, self.optimizer, *owners(self.optimizer)):
+            return _CLEAN
+        if event.kind is EventKind.OPAQUE and _mentions_loss(event):
+            return _CLEAN
+        return state
+
+    def _is_mine(self, event: Event) -> bool:
+        mine = set(elements(self.optimizer))
+        return any(item in mine for item in elements(event.target))
+
+    def _is_anothers(self, target: Value | None) -> bool:
+        return target is not None and are_apart(target, self.optimizer)
+
+
+def _mentions_loss(event: Event) -> bool:
+    return any(getattr(item, "is_loss", False) for value in event.arguments for item in elements(value))
+
+
+def stale_gradients(run: Run) -> Iterator[StaleGradients]:
+    """All places of a run where an optimizer steps on gradients that were never cleared."""
+    if not any(True for _ in events(run.trace, EventKind.BACKWARD)):
+        return
+    for optimizer in optimizers(run):
+        protocol = _Accumulation(optimizer)
+        follow(run.trace, protocol, _CLEAN)
+        for step, backward in protocol.found:
+            yield StaleGradients(optimizer, step, backward, _cleared_outside(run, optimizer, step))
+
+
+def optimizers(run: Run) -> list[Value]:
+    """The optimizers that step in a run, each once."""
+    found: dict[int, Value] = {}
+    for event in events(run.trace, EventKind.STEP):
+        if event.target is not None and not isinstance(event.target, Parameters):
+            found.setdefault(id(event.target), event.target)
+    return list(found.values())
+
+
+def _cleared_outside(run: Run, optimizer: Value, step: Event) -> Event | None:
+    innermost = innermost_loop(run.trace, step)
+    inside = set() if innermost is None else set(steps(innermost.body))
+    for event in events(run.trace, EventKind.ZERO_GRAD):
+        if event not in inside and event.target is not None and not are_apart(event.target, optimizer):
+            return event
+    return None
+
+
+def innermost_loop(trace: Trace, wanted: Step) -> Loop | None:
+    """The innermost loop of a trace that holds a step."""
+    for step in trace:
+        if step is wanted:
+            return None
+        for part in parts(step):
+            if any(item is wanted for item in steps(part)):
+                inner = innermost_loop(part, wanted)
+                return inner or (step if isinstance(step, Loop) else None)
+    return None
