@@ -128,10 +128,17 @@ def _statement_lines(node: ast.AST, source: SourceFile) -> tuple[int, int]:
     statement = _innermost_statement(source.tree, line, getattr(node, "col_offset", 0))
     if statement is None:
         return line, line
+    first = _first_line(statement)
     body = getattr(statement, "body", None)
     if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
-        return statement.lineno, max(statement.lineno, body[0].lineno - 1)
-    return statement.lineno, statement.end_lineno or statement.lineno
+        return first, max(statement.lineno, _first_line(body[0]) - 1)
+    return first, statement.end_lineno or statement.lineno
+
+
+def _first_line(statement: ast.stmt) -> int:
+    """A definition starts at its first decorator."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
 
 
 def _innermost_statement(tree: ast.AST, line: int, column: int) -> ast.stmt | None:
@@ -142,6 +149,8 @@ def _innermost_statement(tree: ast.AST, line: int, column: int) -> ast.stmt | No
             if isinstance(child, ast.expr):
                 continue
             start = (getattr(child, "lineno", 0), getattr(child, "col_offset", 0))
+            if isinstance(child, ast.stmt) and _first_line(child) < child.lineno:
+                start = (_first_line(child), 0)
             end = (getattr(child, "end_lineno", line) or line, getattr(child, "end_col_offset", column))
             if isinstance(child, ast.stmt):
                 if not (start <= (line, column) and (line, column) <= end):

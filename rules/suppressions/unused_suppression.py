@@ -1,16 +1,11 @@
-"""unused-suppression (TLU001)."""
-
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from trainlint.analysis import FileModel
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import pattern, word
-
-if TYPE_CHECKING:
-    from trainlint.analysis import FileModel
 
 
 class UnusedSuppression(Rule):
@@ -49,13 +44,13 @@ class UnusedSuppression(Rule):
     the comment. To keep a single comment, add `unused-suppression` to its names.
 
     ## References
-    - flake8, in-line ignoring of errors: https://flake8.pycqa.org/en/latest/user/violations.html
+    - [flake8: ignoring errors in-line](https://flake8.pycqa.org/en/latest/user/violations.html)
     """
 
     code = "TLU001"
     severity = Severity.WARNING
     scout = word("trainlint:") | pattern(rb"(?i)#\s*noqa\s*:[^\n]*\bTL[A-Z]\d")
-    help = "Remove what suppresses nothing"
+    help = "remove what suppresses nothing"
     fix_safety = Applicability.SAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:

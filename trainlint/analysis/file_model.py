@@ -158,6 +158,10 @@ class FileModel:
 
         return runs_of(self)
 
+    def segment(self, node: ast.stmt) -> str:
+        """The source lines of a statement, whole."""
+        return "".join(self.source.lines[node.lineno - 1 : node.end_lineno])
+
     def enclosing_class(self, node: ast.AST) -> ClassDefinition | None:
         """The class whose body holds ``node``."""
         found = self.index.enclosing_class(node)

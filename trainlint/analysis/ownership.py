@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable
 
 from trainlint.analysis.roles import Role, has_role, owner_of_parameters, unwrapped
@@ -19,7 +20,7 @@ from trainlint.analysis.values import (
     elements,
 )
 
-_MAX_REACHED = 400
+_MAX_REACHED = 3_000
 
 
 def owners(optimizer: Value) -> set[Value]:
@@ -38,9 +39,9 @@ def owners(optimizer: Value) -> set[Value]:
 def reachable(values: Iterable[Value | None]) -> set[Value]:
     """Everything that code holding these values can get at: elements, attributes, arguments."""
     found: set[Value] = set()
-    pending = [value for value in values if value is not None]
+    pending = deque(value for value in values if value is not None)
     while pending and len(found) < _MAX_REACHED:
-        value = pending.pop()
+        value = pending.popleft()
         if value in found:
             continue
         found.add(value)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import sys
 from collections.abc import Iterator
@@ -17,6 +18,8 @@ _NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
     "torch", "torchvision", "torchaudio", "numpy", "scipy", "sklearn", "pandas", "matplotlib",
     "PIL", "cv2", "tqdm", "yaml", "einops", "wandb", "tensorboard", "tensorboardX", "apex", "jax",
     "omegaconf", "hydra", "seaborn", "skimage", "nltk", "h5py", "rich", "pytest",
+    "accelerate", "transformers", "lightning", "pytorch_lightning", "deepspeed", "ignite", "fastai",
+    "datasets", "diffusers", "peft", "trl", "composer", "torchmetrics", "mmengine", "mmcv",
 }  # fmt: skip
 _SKIPPED_FOLDERS = frozenset(
     {
@@ -33,24 +36,55 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.consulted: set[Path] = set()
         self.searched = False
+        self._checked: Path | None = None
+        self._consulted_directly: set[Path] = set()
+        self._looked_at: dict[Path, set[Path]] = {}
         self._files: dict[Path, FileModel | None] = {}
         self._held = 0
+        self._resolved: dict[tuple[Path, str], Definition | None] = {}
         self._is_file: dict[Path, bool] = {}
         self._sources: dict[Path, bytes] | None = None
 
     def start_check(self) -> None:
         """Forget what the last check consulted, and files if too many are held."""
-        self.consulted = set()
         self.searched = False
+        self._checked = None
+        self._consulted_directly = set()
         if self._held > _MAX_HELD_CHARACTERS:
             self._files.clear()
+            self._resolved.clear()
             self._held = 0
 
     def model(self, source: SourceFile) -> FileModel:
-        """The model of a file that the caller has read itself."""
+        """The model of a file that the caller has read itself, to be checked.
+
+        It is the one that other files already know, if they read the same text: what was found
+        out about them stays true for it.
+        """
         path = source.path.absolute()
+        self._checked = path
+        known = self._files.get(path)
+        if known is not None and known.source.text == source.text:
+            return known
+        if known is not None:
+            self._files.clear()
+            self._resolved.clear()
+            self._held = 0
+        return self._add(path, source)
+
+    @property
+    def consulted(self) -> set[Path]:
+        """Other files that the check looked at, or for, and what these look at in turn."""
+        found = set(self._consulted_directly)
+        pending = [*found, *([self._checked] if self._checked else [])]
+        while pending:
+            new = self._looked_at.get(pending.pop(), set()) - found
+            found |= new
+            pending.extend(new)
+        return found
+
+    def _add(self, path: Path, source: SourceFile) -> FileModel:
         module, package = self._dotted(path)
         model = FileModel(source, self, module, package)
         self._files[path] = model
@@ -59,7 +93,7 @@ class Project:
 
     def load(self, path: Path) -> FileModel | None:
         """The model of another file of the project; None if it cannot be read or parsed."""
-        self.consulted.add(path)
+        self._consulted_directly.add(path)
         if path not in self._files:
             self._files[path] = None
             try:
@@ -67,12 +101,22 @@ class Project:
                 source.tree
             except (OSError, SourceError):
                 return None
-            self.model(source)
+            self._add(path, source)
         return self._files[path]
+
+    def holding(self, node: ast.AST) -> FileModel | None:
+        """The file, of those read so far, whose tree a node belongs to."""
+        for model in self._files.values():
+            if model is not None and node in model.index.parents:
+                return model
+        return None
 
     def resolve(self, dotted: str, origin: FileModel) -> Definition | None:
         """The class or function that a dotted name means, seen from ``origin``."""
-        return self._resolve(dotted, origin, set())
+        key = (origin.path, dotted)
+        if key not in self._resolved:
+            self._resolved[key] = self._resolve(dotted, origin, set())
+        return self._resolved[key]
 
     def files_mentioning(self, word: str) -> Iterator[FileModel]:
         """All other-file models of the project whose text contains ``word``."""
@@ -124,9 +168,11 @@ class Project:
         return None
 
     def _module(self, parts: list[str], origin: FileModel) -> FileModel | None:
+        looked_at = self._looked_at.setdefault(origin.path.absolute(), set())
         for folder in self._search_path(origin.path):
             base = folder.joinpath(*parts)
             for candidate in (base.with_name(base.name + ".py"), base / "__init__.py"):
+                looked_at.add(candidate)
                 if self._exists(candidate):
                     return self.load(candidate)
         return None
@@ -148,7 +194,6 @@ class Project:
     def _exists(self, path: Path) -> bool:
         if path not in self._is_file:
             self._is_file[path] = path.is_file()
-        self.consulted.add(path)
         return self._is_file[path]
 
     def _dotted(self, path: Path) -> tuple[str, str]:

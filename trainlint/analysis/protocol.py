@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Generic, TypeVar
 
 from trainlint.analysis.trace import (
@@ -24,6 +24,8 @@ from trainlint.analysis.trace import (
     Loop,
     Scope,
     Trace,
+    parts,
+    steps,
 )
 
 State = TypeVar("State", bound=Hashable)
@@ -36,8 +38,12 @@ class Protocol(ABC, Generic[State]):
     """The automaton of one rule. States are hashable and small."""
 
     @abstractmethod
+    def watches(self, event: Event) -> bool:
+        """Whether an event can matter at all. Asked once for each event; the rest is skipped."""
+
+    @abstractmethod
     def event(self, state: State, event: Event) -> State:
-        """The state after an event."""
+        """The state after an event that the automaton watches."""
 
     def enter(self, state: State, step: Scope | Call | Loop) -> State:
         """The state inside a scope, a call or a lap of a loop."""
@@ -64,11 +70,58 @@ class _Outcome(Generic[State]):
 
 def follow(trace: Trace, protocol: Protocol[State], start: State) -> set[State]:
     """Run the automaton over all paths; the states in which the trace can end."""
-    outcome = _run(trace, protocol, {(start, frozenset())})
+    outcome = _run(_pruned(trace, protocol), protocol, {(start, frozenset())})
     ends = set(outcome.normal)
     for paths in outcome.jumps.values():
         ends |= paths
     return {state for state, _ in ends}
+
+
+def _pruned(trace: Trace, protocol: Protocol[State]) -> Trace:
+    """The trace without what the automaton does not watch, and without calls left empty by that."""
+    kept: Trace = []
+    for step in trace:
+        if isinstance(step, Event):
+            if protocol.watches(step):
+                kept.append(step)
+        elif isinstance(step, Jump):
+            kept.append(step)
+        else:
+            smaller = _pruned_step(step, protocol)
+            if smaller is not None:
+                kept.append(smaller)
+    return kept
+
+
+def _pruned_step(
+    step: Branch | Loop | Call | Scope | Attempt, protocol: Protocol[State]
+) -> Branch | Loop | Call | Scope | Attempt | None:
+    if isinstance(step, Branch):
+        ways = [(assumed, _pruned(trace, protocol)) for assumed, trace in step.ways]
+        return Branch(step.node, ways) if any(trace for _, trace in ways) else None
+    if isinstance(step, Attempt):
+        handlers = [_pruned(trace, protocol) for trace in step.handlers]
+        attempt = Attempt(
+            _pruned(step.body, protocol),
+            handlers,
+            _pruned(step.orelse, protocol),
+            _pruned(step.final, protocol),
+        )
+        return attempt if any(parts(attempt)) else None
+    body = _pruned(step.body, protocol)
+    if isinstance(step, Loop):
+        orelse = _pruned(step.orelse, protocol)
+        if not _does_anything(body) and not orelse:
+            return None
+        return replace(step, body=body, orelse=orelse, original=step.original or step)
+    if isinstance(step, Call) and not _does_anything(body):
+        return None
+    return replace(step, body=body) if body else None
+
+
+def _does_anything(trace: Trace) -> bool:
+    """Whether more than jumps is left: a call or a loop with jumps alone changes nothing."""
+    return any(isinstance(step, Event) for step in steps(trace))
 
 
 def _run(

@@ -8,6 +8,7 @@ from trainlint.analysis.definitions import ClassDefinition
 from trainlint.analysis.knowledge import losses, modules, training
 from trainlint.analysis.values import (
     Choice,
+    External,
     Instance,
     Object,
     Parameters,
@@ -89,24 +90,32 @@ def by_name(name: str) -> Role:
     return Role.OTHER
 
 
+def of_library_class(dotted: str) -> Role | None:
+    """The part that objects of a known library's class, or results of its function, play."""
+    if dotted in losses.LOSS_MODULES:
+        return Role.LOSS_FUNCTION
+    if dotted in modules.WRAPPERS or modules.is_torch_module(dotted):
+        return Role.LOSS_FUNCTION if dotted.endswith("Loss") else Role.MODULE
+    if training.is_optimizer_class(dotted):
+        return Role.OPTIMIZER
+    if dotted in training.SCALER_CLASSES:
+        return Role.SCALER
+    if training.is_scheduler_class(dotted):
+        return Role.SCHEDULER
+    if dotted in training.LOADER_CLASSES:
+        return Role.LOADER
+    if dotted.startswith("torch.utils.data.") and dotted.endswith("Sampler"):
+        return Role.SAMPLER
+    if dotted.endswith((".Accelerator", "lightning.Fabric", ".Fabric")):
+        return Role.ACCELERATOR
+    return None
+
+
 def _of_library_object(value: Object) -> tuple[Role, bool]:
     dotted = value.dotted
-    if dotted in losses.LOSS_MODULES:
-        return Role.LOSS_FUNCTION, True
-    if dotted in modules.WRAPPERS or modules.is_torch_module(dotted):
-        return (Role.LOSS_FUNCTION if dotted.endswith("Loss") else Role.MODULE), True
-    if training.is_optimizer_class(dotted):
-        return Role.OPTIMIZER, True
-    if dotted in training.SCALER_CLASSES:
-        return Role.SCALER, True
-    if training.is_scheduler_class(dotted):
-        return Role.SCHEDULER, True
-    if dotted in training.LOADER_CLASSES:
-        return Role.LOADER, True
-    if dotted.startswith("torch.utils.data.") and dotted.endswith("Sampler"):
-        return Role.SAMPLER, True
-    if dotted.endswith((".Accelerator", "lightning.Fabric", ".Fabric")):
-        return Role.ACCELERATOR, True
+    known = of_library_class(dotted)
+    if known is not None:
+        return known, True
     if value.copy_of is not None:
         return role(value.copy_of)
     if dotted.startswith(_MODEL_LIBRARIES):
@@ -115,14 +124,19 @@ def _of_library_object(value: Object) -> tuple[Role, bool]:
     return by_name(value.hint), False
 
 
-def _of_instance(value: Instance) -> tuple[Role, bool]:
-    definition = value.definition
+def of_class(definition: ClassDefinition) -> Role | None:
+    """The part that objects of a class of the project certainly play, judged by its bases."""
     if definition.is_module:
         is_loss = definition.name.endswith(("Loss", "Criterion"))
-        return (Role.LOSS_FUNCTION if is_loss else Role.MODULE), True
-    found = _by_bases(definition)
-    if found is not None:
-        return found, True
+        return Role.LOSS_FUNCTION if is_loss else Role.MODULE
+    return _by_bases(definition)
+
+
+def _of_instance(value: Instance) -> tuple[Role, bool]:
+    definition = value.definition
+    known = of_class(definition)
+    if known is not None:
+        return known, True
     guess = by_name(value.hint) if definition.has_unknown_base() else by_name(definition.name)
     return (guess, False) if guess in (Role.OPTIMIZER, Role.SCHEDULER) else (Role.OTHER, False)
 
@@ -142,16 +156,29 @@ def _by_bases(definition: ClassDefinition) -> Role | None:
     return None
 
 
+def of_annotation(dotted: str | None) -> Role | None:
+    """The part that a parameter declared with a library's class plays."""
+    if dotted is None:
+        return None
+    known = _ANNOTATIONS.get(dotted)
+    if known is not None:
+        return known
+    if training.is_scheduler_class(dotted):
+        return Role.SCHEDULER
+    return Role.OPTIMIZER if training.is_optimizer_class(dotted) else None
+
+
 def _of_unknown(value: Unknown) -> tuple[Role, bool]:
-    if value.annotation is not None:
-        known = _ANNOTATIONS.get(value.annotation)
-        if known is not None:
-            return known, True
-        if training.is_scheduler_class(value.annotation):
-            return Role.SCHEDULER, True
-        if training.is_optimizer_class(value.annotation):
-            return Role.OPTIMIZER, True
-    return by_name(value.hint), False
+    known = of_annotation(value.annotation)
+    return (known, True) if known is not None else (by_name(value.hint), False)
+
+
+def loss_kind(function: Value | None) -> losses.LossKind | None:
+    """Which of torch's losses a function or loss module is; None for anything else."""
+    inner = unwrapped(function) if function is not None else None
+    if isinstance(inner, Object):
+        return losses.LOSS_MODULES.get(inner.dotted)
+    return losses.LOSS_FUNCTIONS.get(inner.dotted) if isinstance(inner, External) else None
 
 
 def unwrapped(value: Value) -> Value:

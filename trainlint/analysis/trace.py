@@ -81,7 +81,11 @@ class Branch:
 
 @dataclass(eq=False)
 class Loop:
-    """A body that runs again and again. ``iterated`` is what a ``for`` walks through."""
+    """A body that runs again and again. ``iterated`` is what a ``for`` walks through.
+
+    ``start`` is the birth before which values are older than the loop. ``original`` is the whole
+    loop where this one has been pruned for a protocol.
+    """
 
     node: ast.For | ast.AsyncFor | ast.While | ast.expr
     file: FileModel
@@ -90,6 +94,7 @@ class Loop:
     body: Trace = field(default_factory=list)
     orelse: Trace = field(default_factory=list)
     element: Value | None = None
+    original: Loop | None = None
 
 
 @dataclass(eq=False)

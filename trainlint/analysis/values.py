@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from trainlint.analysis.interpreter.environment import Environment
 
 
+_MAX_OPTIONS = 8
+
+
 @dataclass(eq=False)
 class Value:
     """Compared by identity: two uses of one value are one object.
@@ -118,12 +121,15 @@ class Parameters(Value):
 class Group(Value):
     """A list, tuple, set or dict. ``keys`` name the elements of a dict.
 
-    ``open``: more elements than the listed ones may be in it.
+    ``open``: more elements than the listed ones may be in it. ``depth``: how many conditions deep
+    it was made. ``last_is_sure``: the last element listed is the last one on every path.
     """
 
     elements: list[Value] = field(default_factory=list)
     keys: list[object] | None = None
     open: bool = False
+    depth: int = 0
+    last_is_sure: bool = True
 
 
 @dataclass(eq=False)
@@ -138,7 +144,8 @@ class Tensor(Value):
     """A tensor, as far as the training rules care.
 
     ``activation``: the squashing that was applied last and still holds (``softmax``,
-    ``log_softmax``, ``sigmoid``, ``log_sigmoid``, ``tanh``), and ``activated_at`` where.
+    ``log_softmax``, ``sigmoid``, ``log_sigmoid``, ``tanh``, ``log``; ``linear``: straight out of
+    a linear layer), and ``activated_at`` where. None: not known.
     ``origins``: ``model`` (passed through a module), ``batch`` (came out of a loader).
     ``modules``: whose outputs it was made from. ``detached``: carries no graph.
     ``scaler``: the GradScaler that scaled it.
@@ -151,6 +158,11 @@ class Tensor(Value):
     detached: bool = False
     is_loss: bool = False
     scaler: Value | None = None
+
+    @property
+    def trains(self) -> frozenset[Value]:
+        """The modules that a backward pass from this tensor reaches."""
+        return frozenset() if self.detached else self.modules
 
 
 @dataclass(eq=False)
@@ -173,12 +185,28 @@ def options(value: Value | None) -> Iterator[Value]:
 
 def choice(values: Iterable[Value]) -> Value:
     """One value for several that may be there; the value itself if all are the same."""
-    distinct: dict[int, Value] = {}
+    distinct: dict[object, Value] = {}
     for value in values:
         for option in options(value):
-            distinct.setdefault(id(option), option)
+            distinct.setdefault(_identity(option), option)
     found = list(distinct.values())
-    return found[0] if len(found) == 1 else Choice(tuple(found[:8]))
+    if len(found) > _MAX_OPTIONS:
+        found = [*found[:_MAX_OPTIONS], Unknown()]
+    return found[0] if len(found) == 1 else Choice(tuple(found))
+
+
+def is_listed(value: Value) -> bool:
+    """Whether a value is a group whose last element is known."""
+    return isinstance(value, Group) and bool(value.elements) and value.last_is_sure
+
+
+def _identity(value: Value) -> object:
+    """Library names and literals are the same wherever they are written."""
+    if isinstance(value, External):
+        return value.dotted
+    if isinstance(value, Constant):
+        return (type(value.value), repr(value.value))
+    return id(value)
 
 
 def elements(value: Value | None) -> Iterator[Value]:

@@ -99,11 +99,14 @@ def set_item(machine: Machine, container: Value, target: ast.Subscript, value: V
     """``container[index] = value``."""
     if isinstance(container, Group):
         if container.keys is not None and isinstance(target.slice, ast.Constant):
+            if machine.conditional_depth > container.depth:
+                value = choice([_item_of_group(container, target.slice), value])
             container.keys.append(target.slice.value)
             container.elements.append(value)
         else:
             container.elements.append(value)
             container.open = True
+            container.last_is_sure = False
         return
     if isinstance(container, Choice):
         for option in container.options:
@@ -117,7 +120,8 @@ def set_item(machine: Machine, container: Value, target: ast.Subscript, value: V
 
 def _item_of_group(group: Group, index: ast.expr) -> Value:
     if isinstance(index, ast.Slice):
-        return group
+        ends_there = group.last_is_sure and index.upper is None and index.step is None
+        return Group(list(group.elements), keys=group.keys, open=True, last_is_sure=ends_there)
     if isinstance(index, ast.Constant):
         if group.keys is not None and index.value in group.keys:
             position = len(group.keys) - 1 - group.keys[::-1].index(index.value)

@@ -127,8 +127,10 @@ def run_body(
     machine.entered.add(definition)
     try:
         with machine.inside(frame):
-            trace = _enter_scopes(machine, definition, step.body)
-            with machine.recording(trace):
+            scopes = decorator_scopes(definition)
+            trace = _enter_scopes(scopes, definition, step.body)
+            kind = scopes[-1][0] if scopes else ""
+            with machine.recording(trace), machine.gradients_as(kind):
                 run_block(machine, definition.node.body)
     finally:
         machine.active.pop()
@@ -137,10 +139,12 @@ def run_body(
     return choice(frame.returned) if frame.returned else Constant(None)
 
 
-def _enter_scopes(machine: Machine, definition: FunctionDefinition, outer: Trace) -> Trace:
+def _enter_scopes(
+    scopes: list[tuple[str, ast.expr]], definition: FunctionDefinition, outer: Trace
+) -> Trace:
     """The trace inside the scopes that the function's decorators open."""
     trace = outer
-    for kind, decorator in decorator_scopes(definition):
+    for kind, decorator in scopes:
         scope = Scope(kind, decorator, definition.file, None)
         trace.append(scope)
         trace = scope.body

@@ -56,6 +56,8 @@ def value_of(machine: Machine, node: ast.expr) -> Value:
     """The value of an expression, looked up without leaving a trace."""
     from trainlint.analysis.interpreter.expressions import evaluate
 
+    if machine.noted is not None and node in machine.noted:
+        return machine.noted[node]
     with machine.muted():
         return evaluate(machine, node)
 

@@ -22,14 +22,18 @@ from trainlint.analysis.values import (
     Value,
     choice,
     elements,
+    is_listed,
 )
 
 
 def evaluate(machine: Machine, node: ast.expr) -> Value:
     """The value of an expression; what it does is written to the machine's trace."""
     machine.budget -= 1
-    handler = _HANDLERS.get(type(node))
-    return handler(machine, node) if handler else _children(machine, node)
+    handler = _HANDLERS.get(type(node), _children)
+    value = handler(machine, node)
+    if machine.noted is not None:
+        machine.noted[node] = value
+    return value
 
 
 def evaluate_all(machine: Machine, nodes: Iterable[ast.expr | None]) -> list[Value]:
@@ -41,6 +45,8 @@ def evaluate_all(machine: Machine, nodes: Iterable[ast.expr | None]) -> list[Val
         if isinstance(node, ast.Starred):
             inner = evaluate(machine, node.value)
             values.extend(inner.elements if isinstance(inner, Group) else [inner])
+            if isinstance(inner, Group) and not inner.last_is_sure:
+                values.append(Unknown())
         else:
             values.append(evaluate(machine, node))
     return values
@@ -53,7 +59,7 @@ def mix(*values: Value) -> Value:
         return Unknown()
     return Tensor(
         origins=frozenset().union(*(tensor.origins for tensor in tensors)),
-        modules=frozenset().union(*(tensor.modules for tensor in tensors)),
+        modules=frozenset().union(*(tensor.trains for tensor in tensors)),
         detached=all(tensor.detached for tensor in tensors),
         is_loss=any(tensor.is_loss for tensor in tensors),
         scaler=next((tensor.scaler for tensor in tensors if tensor.scaler), None),
@@ -120,7 +126,7 @@ def _call(machine: Machine, node: ast.expr) -> Value:
 
 def _display(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, (ast.List, ast.Tuple, ast.Set))
-    return Group(evaluate_all(machine, node.elts))
+    return Group(evaluate_all(machine, node.elts), depth=machine.conditional_depth)
 
 
 def _dict(machine: Machine, node: ast.expr) -> Value:
@@ -129,7 +135,8 @@ def _dict(machine: Machine, node: ast.expr) -> Value:
     for key in node.keys:
         value = evaluate(machine, key) if key is not None else None
         keys.append(value.value if isinstance(value, Constant) else value)
-    return Group([evaluate(machine, item) for item in node.values], keys=keys)
+    values = [evaluate(machine, item) for item in node.values]
+    return Group(values, keys=keys, depth=machine.conditional_depth)
 
 
 def _subscript(machine: Machine, node: ast.expr) -> Value:
@@ -144,7 +151,11 @@ def _operation(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.BinOp)
     left, right = evaluate(machine, node.left), evaluate(machine, node.right)
     if isinstance(left, Group) and isinstance(right, Group) and isinstance(node.op, ast.Add):
-        return Group([*left.elements, *right.elements], open=left.open or right.open)
+        sure = is_listed(right) or (not right.elements and is_listed(left))
+        joined = [*left.elements, *right.elements]
+        return Group(
+            joined, open=left.open or right.open, depth=machine.conditional_depth, last_is_sure=sure
+        )
     if isinstance(left, Constant) and isinstance(right, Constant):
         return _folded(node.op, left.value, right.value)
     return mix(left, right)
@@ -184,17 +195,19 @@ def _compare(machine: Machine, node: ast.expr) -> Value:
 
 def _conditional(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.IfExp)
-    evaluate(machine, node.test)
-    known = truth(machine, node.test)
+    with machine.noting():
+        evaluate(machine, node.test)
+        known = truth(machine, node.test)
+        assumed = [assumptions(machine, node.test, outcome) for outcome in (True, False)]
     if known is not None:
         return evaluate(machine, node.body if known else node.orelse)
     values: list[Value] = []
     branch = Branch(node, [])
-    for polarity, expression in ((True, node.body), (False, node.orelse)):
+    for way, expression in zip(assumed, (node.body, node.orelse), strict=True):
         trace: Trace = []
         with machine.recording(trace), machine.conditionally():
             values.append(evaluate(machine, expression))
-        branch.ways.append((assumptions(machine, node.test, polarity), trace))
+        branch.ways.append((way, trace))
     if any(trace for _, trace in branch.ways):
         machine.add(branch)
     return choice(values)

@@ -48,8 +48,12 @@ def call_library(
     context = context_of(dotted, arguments, keywords, node)
     if context is not None:
         return context
+    if dotted == "builtins.filter" and len(arguments) > 1:
+        return arguments[1]
     if dotted in PASS_THROUGH:
         return arguments[0] if arguments else Unknown()
+    if dotted in tensors.NEW_DATA_FUNCTIONS:
+        return Tensor(detached=True)
     special = _SPECIAL.get(dotted)
     if special is not None:
         return special(machine, arguments, keywords, node)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import builtins
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -22,7 +23,7 @@ from trainlint.analysis.values import (
 )
 
 MAX_CALL_DEPTH = 12
-BUDGET = 40_000
+BUDGET = 20_000
 
 
 @dataclass
@@ -47,6 +48,8 @@ class Machine:
         self.conditional_depth = 0
         self.active: list[FunctionDefinition] = []
         self.entered: set[FunctionDefinition] = set()
+        self.gradients = True
+        self.noted: dict[ast.expr, Value] | None = None
         self.forward_results: dict[object, Value] = {}
         self._modules: dict[FileModel, ModuleEnvironment] = {}
         self._instances: dict[ClassDefinition, Instance] = {}
@@ -91,6 +94,28 @@ class Machine:
         """Look something up without leaving a trace."""
         with self.recording([]):
             yield
+
+    @contextmanager
+    def gradients_as(self, scope: str) -> Iterator[None]:
+        """Inside a scope of this kind, forward passes build a graph or none."""
+        outer = self.gradients
+        if scope in ("no_grad", "inference_mode"):
+            self.gradients = False
+        elif scope == "enable_grad":
+            self.gradients = True
+        try:
+            yield
+        finally:
+            self.gradients = outer
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Remember the values of a test's parts, so that asking about it runs nothing again."""
+        outer, self.noted = self.noted, {}
+        try:
+            yield
+        finally:
+            self.noted = outer
 
     @contextmanager
     def inside(self, frame: Frame) -> Iterator[None]:
@@ -183,6 +208,8 @@ class Machine:
         return None
 
     def _from_star_imports(self, file: FileModel, name: str) -> Value | None:
+        if hasattr(builtins, name):
+            return None
         for module in file.names.star_modules():
             found = self.project.resolve(f"{module}.{name}", file)
             if isinstance(found, ClassDefinition):

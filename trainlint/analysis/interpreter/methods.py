@@ -28,6 +28,7 @@ from trainlint.analysis.values import (
     Unknown,
     Value,
     choice,
+    is_listed,
 )
 
 
@@ -290,7 +291,8 @@ def _load_state_dict(call: MethodCall) -> Value:
 
 
 def _activation(call: MethodCall) -> Value | None:
-    if isinstance(call.receiver, (Tensor, Unknown, Choice)):
+    is_new_data = isinstance(call.receiver, Object) and call.receiver.dotted.startswith("torch.")
+    if isinstance(call.receiver, (Tensor, Unknown, Choice)) or is_new_data:
         return activated([call.receiver], tensors.ACTIVATION_METHODS[call.name], call.node)
     return None
 
@@ -311,15 +313,21 @@ def _zero(call: MethodCall) -> Value:
     return receiver
 
 
+_CHANGES_LIST = frozenset({"pop", "popleft", "popitem", "remove", "clear", "reverse", "sort"})
+
+
 def _list_method(call: MethodCall) -> Value | None:
     group = call.receiver
     if not isinstance(group, Group):
         return None
     if call.name in ("append", "add", "insert", "appendleft"):
         group.elements.extend(call.arguments[-1:])
+        group.last_is_sure = call.name == "append" and call.machine.conditional_depth <= group.depth
     elif call.name in ("extend", "update"):
         for argument in call.arguments:
             group.elements.extend(argument.elements if isinstance(argument, Group) else [argument])
+        is_sure = bool(call.arguments) and is_listed(call.arguments[-1])
+        group.last_is_sure = is_sure and call.machine.conditional_depth <= group.depth
     elif call.name in ("values", "copy"):
         return group
     elif call.name == "items":
@@ -400,7 +408,11 @@ def _other(call: MethodCall) -> Value:
     if isinstance(receiver, Parameters):
         return receiver
     if isinstance(receiver, Group):
-        return _list_method(call) or (choice(receiver.elements) if receiver.elements else Unknown())
+        found = _list_method(call)
+        if found is None:
+            receiver.last_is_sure = receiver.last_is_sure and call.name not in _CHANGES_LIST
+            found = choice(receiver.elements) if receiver.elements else Unknown()
+        return found
     part, _ = role(receiver)
     if part is Role.MODULE:
         return _on_module(call)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Iterable
 
 from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.knowledge import losses, tensors
-from trainlint.analysis.roles import Role, has_role, role, unwrapped
+from trainlint.analysis.roles import Role, has_role, loss_kind, role, unwrapped
 from trainlint.analysis.trace import EventKind
 from trainlint.analysis.values import (
     Choice,
+    Constant,
     FunctionValue,
     Group,
     Instance,
@@ -21,6 +23,8 @@ from trainlint.analysis.values import (
     choice,
     elements,
 )
+
+_ZOO_HEADS = ("fc", "classifier", "head", "heads")
 
 
 def call_module(
@@ -43,7 +47,7 @@ def call_module(
     result = _result(machine, inner, arguments, keywords, node)
     if has_role(module, Role.LOSS_FUNCTION):
         return loss_value([*everything, result])
-    return as_output(module, result, everything)
+    return as_output(module, result, everything, has_graph=machine.gradients)
 
 
 def apply_loss(
@@ -54,16 +58,14 @@ def apply_loss(
     node: ast.Call,
 ) -> Value:
     """A call of one of torch's losses; the event holds input and target."""
-    target_names = ("target", "targets")
-    given = dict(keywords)
-    first = arguments[0] if arguments else given.get("input", given.get("inputs", Unknown()))
-    second: Value = Unknown()
-    if len(arguments) > 1:
-        second = arguments[1]
-    else:
-        second = next((given[name] for name in target_names if name in given), second)
-    machine.emit(EventKind.LOSS, node, function, (first, second))
-    return loss_value([first, second])
+    kind = loss_kind(function)
+    position, input_name, target_name = 1, "input", "target"
+    if kind is not None:
+        position, input_name, target_name = kind.target_position, kind.input_name, kind.target_name
+    first = arguments[0] if arguments else keywords.get(input_name, Unknown())
+    target = arguments[position] if len(arguments) > position else keywords.get(target_name, Unknown())
+    machine.emit(EventKind.LOSS, node, function, (first, target))
+    return loss_value([*arguments[:position], first, target])
 
 
 def loss_value(ingredients: list[Value]) -> Tensor:
@@ -71,17 +73,24 @@ def loss_value(ingredients: list[Value]) -> Tensor:
     found = [item for value in ingredients for item in elements(value) if isinstance(item, Tensor)]
     return Tensor(
         origins=frozenset().union(*(tensor.origins for tensor in found)),
-        modules=frozenset().union(*(tensor.modules for tensor in found)),
+        modules=frozenset().union(*(tensor.trains for tensor in found)),
         is_loss=True,
     )
 
 
-def as_output(module: Value, result: Value, arguments: list[Value]) -> Value:
+def as_output(
+    module: Value, result: Value, arguments: list[Value], *, has_graph: bool = True
+) -> Value:
     """What a module returned, marked as having passed through it."""
     if isinstance(result, Choice):
-        return choice(as_output(module, option, arguments) for option in result.options)
+        return choice(
+            as_output(module, option, arguments, has_graph=has_graph) for option in result.options
+        )
     if isinstance(result, Group):
-        marked = [as_output(module, element, arguments) for element in result.elements]
+        marked = [
+            as_output(module, element, arguments, has_graph=has_graph)
+            for element in result.elements
+        ]
         return Group(marked, keys=result.keys, open=result.open)
     if isinstance(result, Parameters):
         return result
@@ -89,11 +98,11 @@ def as_output(module: Value, result: Value, arguments: list[Value]) -> Value:
     own = result if isinstance(result, Tensor) else Tensor()
     return Tensor(
         origins=own.origins.union({"model"}, *(tensor.origins for tensor in inputs)),
-        modules=own.modules.union({module}, *(tensor.modules for tensor in inputs)),
+        modules=own.trains.union({module}, *(tensor.trains for tensor in inputs)),
         activation=own.activation,
         activated_at=own.activated_at,
         is_loss=own.is_loss,
-        detached=own.detached and isinstance(result, Tensor),
+        detached=not has_graph or (own.detached and isinstance(result, Tensor)),
     )
 
 
@@ -120,12 +129,27 @@ def _library_result(
     if activation is not None:
         return Tensor(activation=activation, activated_at=module.node)
     if module.dotted == "torch.nn.Sequential" and module.arguments:
-        last = unwrapped(module.arguments[-1])
-        if isinstance(last, (Instance, Object)):
+        last = unwrapped(_last_layer(module))
+        if isinstance(last, (Instance, Object, Choice)):
             return _result(machine, last, arguments, {}, node)
+    if module.dotted.startswith("torchvision.models."):
+        head = next((module.members[name] for name in _ZOO_HEADS if name in module.members), None)
+        if head is not None:
+            return _result(machine, unwrapped(head), arguments, {}, node)
     if module.dotted in ("torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten") and arguments:
         return arguments[0] if isinstance(arguments[0], Tensor) else Unknown()
     return Unknown()
+
+
+def _last_layer(sequential: Object) -> Value:
+    """The last layer of ``nn.Sequential``; unknown where layers may follow that are not listed."""
+    last = sequential.arguments[-1]
+    if isinstance(last, Object) and last.dotted == "collections.OrderedDict" and last.arguments:
+        pairs = last.arguments[0]
+        is_listed = isinstance(pairs, Group) and pairs.elements and pairs.last_is_sure
+        pair = pairs.elements[-1] if is_listed and isinstance(pairs, Group) else None
+        return pair.elements[1] if isinstance(pair, Group) and len(pair.elements) == 2 else Unknown()
+    return last
 
 
 def _run_forward(
@@ -141,9 +165,19 @@ def _run_forward(
     method = module.definition.method("forward")
     if method is None:
         return Unknown()
-    key = (module.definition if module.hint == "" else module, len(arguments))
+    key = (_same_behaviour(module), _constants(arguments), _constants(keywords.values()), *keywords)
     if key not in machine.forward_results:
         bound = FunctionValue(method, module, machine.module_environment(method.file))
         machine.forward_results[key] = Unknown()
         machine.forward_results[key] = run_function(machine, bound, arguments, keywords, node)
     return machine.forward_results[key]
+
+
+def _same_behaviour(module: Instance) -> object:
+    """Nameless layers of a class that were made with the same constants behave the same."""
+    return module if module.hint else (module.definition, _constants(module.arguments))
+
+
+def _constants(values: Iterable[Value]) -> tuple[object, ...]:
+    """The constants among some values, in their places."""
+    return tuple(repr(item.value) if isinstance(item, Constant) else None for item in values)

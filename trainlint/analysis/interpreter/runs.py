@@ -34,7 +34,8 @@ class Run:
     """One way that code of the file is reached.
 
     ``root`` is the function that the run starts in, None for the module itself. ``entered`` are all
-    functions that ran in place. ``complete`` is False where the budget ran out.
+    functions that ran in place. ``complete`` is False where the budget ran out. ``modes`` keeps
+    what was found out about train and eval mode, for the next rule that asks.
     """
 
     file: FileModel
@@ -42,6 +43,7 @@ class Run:
     trace: Trace
     entered: frozenset[FunctionDefinition]
     complete: bool
+    modes: list[object] | None = None
 
 
 def runs_of(file: FileModel) -> list[Run]:

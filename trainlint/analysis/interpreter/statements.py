@@ -22,6 +22,7 @@ from trainlint.analysis.values import (
     Unknown,
     Value,
     choice,
+    is_listed,
     options,
 )
 
@@ -69,6 +70,7 @@ def _augmented(machine: Machine, node: ast.stmt) -> bool:
     if isinstance(old, Group):
         old.elements.extend(new.elements if isinstance(new, Group) else [new])
         old.open = True
+        old.last_is_sure = is_listed(new) and machine.conditional_depth <= old.depth
         return False
     mixed = mix(old, new)
     if isinstance(node.target, (ast.Name, ast.Attribute)):
@@ -105,14 +107,17 @@ def _continue(machine: Machine, node: ast.stmt) -> bool:
 
 def _if(machine: Machine, node: ast.stmt) -> bool:
     assert isinstance(node, ast.If)
-    evaluate(machine, node.test)
-    known = True if _is_main_guard(node.test) else truth(machine, node.test)
+    if _is_main_guard(node.test):
+        return run_block(machine, node.body)
+    ways: list[tuple[Assumptions, Sequence[ast.stmt]]] = []
+    with machine.noting():
+        evaluate(machine, node.test)
+        known = truth(machine, node.test)
+        if known is None:
+            ways.append((assumptions(machine, node.test, True), node.body))
+            ways.append((assumptions(machine, node.test, False), node.orelse))
     if known is not None:
         return run_block(machine, node.body if known else node.orelse)
-    ways: list[tuple[Assumptions, Sequence[ast.stmt]]] = [
-        (assumptions(machine, node.test, True), node.body),
-        (assumptions(machine, node.test, False), node.orelse),
-    ]
     return run_ways(machine, node, ways)
 
 
@@ -241,7 +246,9 @@ def _unrolled(iterated: Value) -> list[Value] | None:
     if not 1 <= len(iterated.elements) <= _MAX_UNROLLED:
         return None
     spelled = all(
-        isinstance(item, (Constant, Object, Instance)) or (isinstance(item, Unknown) and item.hint)
+        isinstance(item, (Object, Instance))
+        or (isinstance(item, Constant) and isinstance(item.value, (str, bool)))
+        or (isinstance(item, Unknown) and item.hint)
         for item in iterated.elements
     )
     return iterated.elements if spelled else None
@@ -319,7 +326,7 @@ def _scoped(
     certain = len(kinds) == 1 and len(contexts) == len(list(options(value)))
     kind = contexts[0].kind if certain else f"maybe {contexts[0].kind}"
     scope = Scope(kind, contexts[0].node, machine.file, contexts[0].subject)
-    with machine.recording(scope.body):
+    with machine.recording(scope.body), machine.gradients_as(kind):
         body()
     machine.add(scope)
 

@@ -11,6 +11,7 @@ class LossKind:
 
     ``expects``: what the input must be (``logits``, ``log-probabilities``, ``probabilities``,
     ``values``). ``symmetric``: swapping input and target gives the same number.
+    ``target_position``: which positional argument is the target.
     """
 
     name: str
@@ -18,6 +19,7 @@ class LossKind:
     symmetric: bool = False
     input_name: str = "input"
     target_name: str = "target"
+    target_position: int = 1
 
 
 CROSS_ENTROPY = LossKind("cross_entropy", "logits")
@@ -36,6 +38,7 @@ MULTILABEL_SOFT_MARGIN = LossKind("multilabel_soft_margin_loss", "logits")
 MULTILABEL_MARGIN = LossKind("multilabel_margin_loss", "values")
 MULTI_MARGIN = LossKind("multi_margin_loss", "values")
 HINGE_EMBEDDING = LossKind("hinge_embedding_loss", "values")
+COSINE_EMBEDDING = LossKind("cosine_embedding_loss", "values", input_name="input1", target_position=2)
 FOCAL = LossKind("sigmoid_focal_loss", "logits", input_name="inputs", target_name="targets")
 
 _CLASSES = {
@@ -56,6 +59,7 @@ _CLASSES = {
     "MultiLabelMarginLoss": MULTILABEL_MARGIN,
     "MultiMarginLoss": MULTI_MARGIN,
     "HingeEmbeddingLoss": HINGE_EMBEDDING,
+    "CosineEmbeddingLoss": COSINE_EMBEDDING,
 }
 _KINDS = {kind.name: kind for kind in _CLASSES.values()}
 
@@ -65,6 +69,9 @@ LOSS_FUNCTIONS |= {
     "torch.nll_loss": NLL,
     "torch.kl_div": KL_DIV,
     "torch.poisson_nll_loss": POISSON_NLL,
+    "torch.binary_cross_entropy_with_logits": BCE_WITH_LOGITS,
+    "torch.hinge_embedding_loss": HINGE_EMBEDDING,
+    "torch.cosine_embedding_loss": COSINE_EMBEDDING,
     "torchvision.ops.sigmoid_focal_loss": FOCAL,
     "torchvision.ops.focal_loss.sigmoid_focal_loss": FOCAL,
 }

@@ -23,6 +23,23 @@ DECAYED_INSIDE = frozenset(
     {"Transformer", "TransformerEncoder", "TransformerDecoder", "TransformerEncoderLayer",
      "TransformerDecoderLayer"}
 )  # fmt: skip
+PARAMETERLESS = frozenset(
+    {
+        "AdaptiveAvgPool1d", "AdaptiveAvgPool2d", "AdaptiveAvgPool3d", "AdaptiveMaxPool1d",
+        "AdaptiveMaxPool2d", "AdaptiveMaxPool3d", "AlphaDropout", "AvgPool1d", "AvgPool2d",
+        "AvgPool3d", "CELU", "ChannelShuffle", "CircularPad1d", "CircularPad2d", "ConstantPad1d",
+        "ConstantPad2d", "ConstantPad3d", "CosineSimilarity", "Dropout", "Dropout1d", "Dropout2d",
+        "Dropout3d", "ELU", "FeatureAlphaDropout", "Flatten", "Fold", "FractionalMaxPool2d", "GELU",
+        "GLU", "Hardshrink", "Hardsigmoid", "Hardswish", "Hardtanh", "Identity", "LPPool1d",
+        "LPPool2d", "LeakyReLU", "LocalResponseNorm", "LogSigmoid", "LogSoftmax", "MaxPool1d",
+        "MaxPool2d", "MaxPool3d", "MaxUnpool1d", "MaxUnpool2d", "MaxUnpool3d", "Mish",
+        "PairwiseDistance", "PixelShuffle", "PixelUnshuffle", "RReLU", "ReLU", "ReLU6",
+        "ReflectionPad1d", "ReflectionPad2d", "ReplicationPad1d", "ReplicationPad2d", "SELU", "SiLU",
+        "Sigmoid", "Softmax", "Softmax2d", "Softmin", "Softplus", "Softshrink", "Softsign", "Tanh",
+        "Tanhshrink", "Threshold", "Unflatten", "Unfold", "Upsample", "UpsamplingBilinear2d",
+        "UpsamplingNearest2d", "ZeroPad1d", "ZeroPad2d", "ZeroPad3d",
+    }
+)  # fmt: skip
 CONTAINERS = frozenset({"Sequential", "ModuleList", "ModuleDict"})
 NOT_MODULES = frozenset(
     {"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer", "Module"}

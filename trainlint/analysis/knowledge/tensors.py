@@ -15,6 +15,7 @@ ACTIVATION_FUNCTIONS = {
     "torch.nn.functional.logsigmoid": "log_sigmoid",
     "torch.tanh": "tanh",
     "torch.nn.functional.tanh": "tanh",
+    "torch.nn.functional.linear": "linear",
 }
 ACTIVATION_MODULES = {
     "torch.nn.Softmax": "softmax",
@@ -23,6 +24,13 @@ ACTIVATION_MODULES = {
     "torch.nn.Sigmoid": "sigmoid",
     "torch.nn.LogSigmoid": "log_sigmoid",
     "torch.nn.Tanh": "tanh",
+    **dict.fromkeys(
+        (
+            "torch.nn.Linear", "torch.nn.LazyLinear", "torch.nn.Bilinear", "torch.nn.Conv1d",
+            "torch.nn.Conv2d", "torch.nn.Conv3d",
+        ),
+        "linear",
+    ),
 }
 ACTIVATION_METHODS = {
     "softmax": "softmax",
@@ -32,6 +40,12 @@ ACTIVATION_METHODS = {
     "tanh": "tanh",
     "tanh_": "tanh",
 }
+NEW_DATA_FUNCTIONS = frozenset(
+    {
+        "torch.randn_like", "torch.rand_like", "torch.zeros_like", "torch.ones_like",
+        "torch.empty_like", "torch.full_like", "torch.randint_like",
+    }
+)  # fmt: skip
 LOG_OF = {"softmax": "log_softmax", "sigmoid": "log_sigmoid"}
 LOG_FUNCTIONS = frozenset({"torch.log", "torch.log_"})
 

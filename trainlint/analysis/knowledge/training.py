@@ -66,6 +66,11 @@ _EVALUATION_WORD = re.compile(
     r"^(val|valid|test|eval)",
     re.IGNORECASE,
 )
+_NO_LOSS_RESULT = re.compile(
+    r"weight|coef|scal|param|(^|_)(fn|func|function|log_?var|lambda|alpha|beta|ratio|factor|module|"
+    r"layer|type|name|mask|grad|key|config|cfg|criterion)s?(_|$)",
+    re.IGNORECASE,
+)
 _LOSS_VALUE_NAME = re.compile(r"loss|(^|_)cost($|_)|^err[A-Z_]|^errs?$", re.IGNORECASE)
 
 
@@ -128,3 +133,10 @@ def sounds_like_training(name: str) -> bool:
 def sounds_like_evaluation(name: str) -> bool:
     """Whether a name speaks of validation, test, evaluation or inference."""
     return bool(_EVALUATION_WORD.search(name))
+
+
+def looks_like_loss_result(name: str) -> bool:
+    """Whether people would name so what a loss function returned, and not what belongs to it."""
+    return bool(re.search(r"loss|(^|_)cost($|_)", name, re.IGNORECASE)) and not (
+        _NO_LOSS_RESULT.search(name) or looks_like_loss_function(name) and "_loss" not in name
+    )

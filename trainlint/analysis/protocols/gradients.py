@@ -42,22 +42,31 @@ class _Accumulation(Protocol[_Gradients]):
         self.optimizer = optimizer
         self.found: dict[tuple[Event, Event], None] = {}
 
+    def watches(self, event: Event) -> bool:
+        return event.kind is EventKind.BACKWARD or self._is_step(event) or self._clears(event)
+
     def event(self, state: _Gradients, event: Event) -> _Gradients:
         if event.kind is EventKind.BACKWARD:
             return _Gradients(True, state.step, event if state.step else None)
-        if event.kind is EventKind.STEP and self._is_mine(event):
-            if state.step is not None and state.backward is not None:
-                self.found[(event, state.backward)] = None
-            return _Gradients(False, event if state.dirty else state.step)
-        if event.kind is EventKind.ZERO_GRAD and not self._is_anothers(event.target):
+        if event.kind is not EventKind.STEP:
             return _CLEAN
-        if event.kind is EventKind.NEW and any(item is event.target for item in elements(self.optimizer)):
-            return _CLEAN
-        if event.kind is EventKind.OPAQUE and may_touch(event, self.optimizer, *owners(self.optimizer)):
-            return _CLEAN
-        if event.kind is EventKind.OPAQUE and _mentions_loss(event):
-            return _CLEAN
-        return state
+        if state.step is not None and state.backward is not None:
+            self.found[(event, state.backward)] = None
+        return _Gradients(False, event if state.dirty else state.step)
+
+    def _is_step(self, event: Event) -> bool:
+        return event.kind is EventKind.STEP and self._is_mine(event)
+
+    def _clears(self, event: Event) -> bool:
+        """Clears the gradients, makes the optimizer anew, or might do either."""
+        if event.kind is EventKind.ZERO_GRAD:
+            return not self._is_anothers(event.target)
+        if event.kind is EventKind.NEW:
+            return any(item is event.target for item in elements(self.optimizer))
+        if event.kind is not EventKind.OPAQUE:
+            return False
+        subjects = (self.optimizer, *owners(self.optimizer))
+        return may_touch(event, *subjects) or _mentions_loss(event)
 
     def _is_mine(self, event: Event) -> bool:
         mine = set(elements(self.optimizer))

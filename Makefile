@@ -1,0 +1,41 @@
+# Sets everything up on a machine with only Python 3.10 or newer and make.
+#   make demo    install, then check a small buggy training script
+#   make test    install with the development tools, then run the fast tests
+.PHONY: demo test test-slow lint bench clean
+
+PYTHON ?= python3
+VENV ?= .venv
+BIN := $(VENV)/bin
+
+$(VENV)/.installed: pyproject.toml setup.py
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(VENV)/.developing: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+$(VENV)/.probing: $(VENV)/.developing
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,probe]' scikit-learn
+	@touch $@
+
+demo: $(VENV)/.installed
+	-$(BIN)/trainlint check --no-cache tests/demo/train.py
+
+test: $(VENV)/.developing
+	$(BIN)/python -m pytest
+
+test-slow: $(VENV)/.probing
+	$(BIN)/python -m pytest -m slow
+
+lint: $(VENV)/.developing
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+bench: $(VENV)/.developing
+	$(BIN)/python -m tests.bench.speed
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .trainlint_cache

@@ -1,0 +1,1 @@
+"""Rules of another distribution, as small as they can be: they judge which functions are called."""

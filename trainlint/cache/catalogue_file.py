@@ -1,0 +1,121 @@
+"""Which rules are installed, without importing them; and the fingerprint of all that code."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+import os
+import sys
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from trainlint.cache.file_states import content_hash
+from trainlint.cache.folder import CacheFolder
+from trainlint.catalogue import RuleFacts, facts_of, foreign_files, installed_rules
+from trainlint.finding import Severity
+
+_NAME = "rules"
+_ENTRY_POINT_GROUP = b"[trainlint.rules]"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """The installed rules. A cached answer is worth nothing under another ``fingerprint``."""
+
+    rules: tuple[RuleFacts, ...]
+    fingerprint: str
+
+
+def load_catalogue(folder: CacheFolder | None) -> Catalogue:
+    """The installed rules: from the cache if their code has not changed, else by importing them.
+
+    Raises:
+        RuleLoadError: two rules share a code or a name.
+    """
+    if folder is None:
+        return Catalogue(facts_of(installed_rules()), "")
+    own_code = _own_code()
+    cached = _read(folder.read(_NAME), own_code)
+    if cached is not None:
+        return cached
+    rules = installed_rules()
+    foreign = foreign_files(rules)
+    facts = facts_of(rules)
+    foreign_code = _contents(foreign)
+    document = {
+        "code": own_code,
+        "foreign": foreign,
+        "foreign_code": foreign_code,
+        "rules": [[r.code, r.name, r.family, r.severity.value, r.preview] for r in facts],
+    }
+    folder.write(_NAME, document)
+    return Catalogue(facts, own_code + foreign_code)
+
+
+def _read(document: dict[str, Any] | None, own_code: str) -> Catalogue | None:
+    try:
+        if document is None or document["code"] != own_code:
+            return None
+        if document["foreign_code"] != _contents(document["foreign"]):
+            return None
+        rules = tuple(
+            RuleFacts(code, name, family, Severity(severity), preview)
+            for code, name, family, severity, preview in document["rules"]
+        )
+        return Catalogue(rules, own_code + document["foreign_code"])
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
+def _own_code() -> str:
+    """Changes with the interpreter, our code, and which packages offer rules."""
+    packages = [importlib.import_module(name) for name in ("trainlint", "trainlint.rules")]
+    folders = [folder for package in packages for folder in package.__path__]
+    files = [file for folder in folders for file in _python_files(folder)]
+    parts = [sys.version, _contents(files), *_offers()]
+    return content_hash("\n".join(parts).encode())
+
+
+def _python_files(folder: str) -> list[str]:
+    found = [
+        os.path.join(parent, name)
+        for parent, folders, names in os.walk(folder)
+        for name in names
+        if name.endswith(".py")
+    ]
+    return sorted(found)
+
+
+def _contents(files: Iterable[str]) -> str:
+    digest = hashlib.blake2b(digest_size=16)
+    for path in files:
+        try:
+            with open(path, "rb") as file:
+                data = file.read()
+        except OSError:
+            data = b"absent"
+        digest.update(b"%d\n" % len(data))
+        digest.update(data)
+    return digest.hexdigest()
+
+
+def _offers() -> Iterator[str]:
+    """The entry points of installed packages that offer rules.
+
+    ``importlib.metadata`` answers the same, but importing it costs as much as a whole cached run.
+    """
+    for folder in sys.path:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        for name in sorted(names):
+            if name.endswith((".dist-info", ".egg-info")):
+                try:
+                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
+                        text = file.read()
+                except OSError:
+                    continue
+                if _ENTRY_POINT_GROUP in text:
+                    yield name + text.decode("utf-8", "replace")
