@@ -24,7 +24,7 @@ def find(tmp_path: Path) -> Find:
 
     def run(*paths: str, **options: Any) -> Discovery:
         command_line = Options("the command line", **options)
-        resolver = SettingsResolver(command_line, str(tmp_path), lambda settings: ())
+        resolver = SettingsResolver(command_line, str(tmp_path), lambda _: ())
         return discover(paths or (".",), resolver, str(tmp_path))
 
     return run

@@ -32,7 +32,7 @@ def main() -> None:
         # when it flushes at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-    except Exception as error:  # noqa: BLE001  Whatever it is, it ends here, and says so.
+    except Exception as error:  # whatever it is, it ends here, and says so
         _report_own_fault(error)
         sys.exit(2)
     sys.exit(code if isinstance(code, int) else 0)

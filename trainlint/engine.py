@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from trainlint.analysis import Project, SourceFile
+from trainlint.analysis.source import first_line
 from trainlint.finding import Finding, Fix
 from trainlint.rule import Report, Rule
 
@@ -125,36 +126,11 @@ def _characters(source: SourceFile, line: int, offset: int) -> int:
 def _statement_lines(node: ast.AST, source: SourceFile) -> tuple[int, int]:
     """The lines of the simple statement, or compound header, that holds the node."""
     line = getattr(node, "lineno", 1)
-    statement = _innermost_statement(source.tree, line, getattr(node, "col_offset", 0))
+    statement = source.statement_at(line, getattr(node, "col_offset", 0))
     if statement is None:
         return line, line
-    first = _first_line(statement)
+    first = first_line(statement)
     body = getattr(statement, "body", None)
     if isinstance(body, list) and body and isinstance(body[0], ast.stmt):
-        return first, max(statement.lineno, _first_line(body[0]) - 1)
+        return first, max(statement.lineno, first_line(body[0]) - 1)
     return first, statement.end_lineno or statement.lineno
-
-
-def _first_line(statement: ast.stmt) -> int:
-    """A definition starts at its first decorator."""
-    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])
-
-
-def _innermost_statement(tree: ast.AST, line: int, column: int) -> ast.stmt | None:
-    found: ast.stmt | None = None
-    pending = [tree]
-    while pending:
-        for child in ast.iter_child_nodes(pending.pop()):
-            if isinstance(child, ast.expr):
-                continue
-            start = (getattr(child, "lineno", 0), getattr(child, "col_offset", 0))
-            if isinstance(child, ast.stmt) and _first_line(child) < child.lineno:
-                start = (_first_line(child), 0)
-            end = (getattr(child, "end_lineno", line) or line, getattr(child, "end_col_offset", column))
-            if isinstance(child, ast.stmt):
-                if not (start <= (line, column) and (line, column) <= end):
-                    continue
-                found = child
-            pending.append(child)
-    return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import traceback
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -63,10 +64,18 @@ class FileChecker:
         if edited == data or self._options.edit is EditMode.SHOW_FIXES:
             return outcome
         try:
+            if Path(task.path).read_bytes() != data:
+                return self._unedited(task, data, "changed while it was repaired; run again")
             replace_content(task.path, edited)
         except OSError as error:
-            return FileOutcome(task.path, problem=f"cannot write: {error.strerror}")
+            return self._unedited(task, data, f"cannot write: {error.strerror}")
         return outcome
+
+    def _unedited(self, task: FileTask, data: bytes, problem: str) -> FileOutcome:
+        """The answer for a file that could not be edited: what there is to say, and why."""
+        options = dataclasses.replace(self._options, edit=EditMode.NONE)
+        outcome, _ = FileChecker(options).check_content(task, data)
+        return dataclasses.replace(outcome, problem=problem, content_hash=None)
 
     def check_content(self, task: FileTask, data: bytes) -> tuple[FileOutcome, bytes]:
         """The answer for a file with this content, and the content after repairs.
@@ -81,7 +90,7 @@ class FileChecker:
                 raise SourceError(document.describe_error(str(error))) from error
         except SourceError as error:
             outcome = FileOutcome(task.path, problem=str(error), content_hash=content_hash(data))
-        except Exception as error:  # noqa: BLE001  A rule's mistake must cost its file only.
+        except Exception as error:  # a rule's mistake must cost its file only
             message = f"trainlint failed on this file: {type(error).__name__}: {error}"
             outcome = FileOutcome(
                 task.path,

@@ -16,7 +16,7 @@ ENTRY_POINT_GROUP = "trainlint.rules"
 
 
 class RuleConflictError(Exception):
-    """Two rules claim the same code or name; the message names both."""
+    """Two rules claim the same code or name, or a package of rules is broken; one line says it."""
 
 
 @lru_cache(maxsize=1)
@@ -24,7 +24,7 @@ def all_rules() -> tuple[Rule, ...]:
     """One instance of every rule that is installed, sorted by code.
 
     Raises:
-        RuleConflictError: two rules share a code or a name.
+        RuleConflictError: two rules share a code or a name, or another package's are broken.
     """
     classes = {cls for module in _rule_modules() for cls in _rules_in(module)}
     rules = sorted((cls() for cls in classes), key=lambda rule: rule.code)
@@ -33,12 +33,27 @@ def all_rules() -> tuple[Rule, ...]:
 
 
 def _rule_modules() -> Iterator[ModuleType]:
-    package = importlib.import_module("trainlint.rules")
-    for info in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
-        yield importlib.import_module(info.name)
+    yield from _modules_below(importlib.import_module("trainlint.rules"))
     for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        loaded = entry_point.load()
-        yield inspect.getmodule(loaded) if inspect.isclass(loaded) else loaded
+        yield from _third_party(entry_point)
+
+
+def _third_party(entry_point: importlib.metadata.EntryPoint) -> list[ModuleType]:
+    """The modules of another package; whatever is wrong with it, the message names it."""
+    try:
+        return list(_modules_below(importlib.import_module(entry_point.module)))
+    except Exception as error:
+        raise RuleConflictError(
+            f"cannot load the rules of {entry_point.value!r}: {type(error).__name__}: {error}; "
+            "repair or uninstall that package"
+        ) from error
+
+
+def _modules_below(module: ModuleType) -> Iterator[ModuleType]:
+    """The module itself and, if it is a package, all modules inside."""
+    yield module
+    for info in pkgutil.walk_packages(getattr(module, "__path__", ()), module.__name__ + "."):
+        yield importlib.import_module(info.name)
 
 
 def _rules_in(module: ModuleType) -> Iterator[type[Rule]]:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainlint.cache import ProjectCaches
 from trainlint.config import SettingsResolver
 from trainlint.discovery import FileStat
+from trainlint.garbage import collect_rarely
 from trainlint.outcome import CheckOptions, FileOutcome, FileTask
 from trainlint.project_root import ProjectRoots
 
@@ -30,7 +31,7 @@ class Run:
     options: CheckOptions
     jobs: int
     fingerprint: str | None
-    advance: Callable[[int], None] = lambda count: None
+    advance: Callable[[int], None]
 
 
 def check_files(run: Run) -> list[FileOutcome]:
@@ -108,6 +109,8 @@ def _sieve(
 
 
 def _check_suspects(run: Run, suspects: Sequence[FileTask]) -> Iterator[FileOutcome]:
+    if suspects:
+        collect_rarely()
     if sum(task.size for task in suspects) >= _POOL_PAYS_BYTES:
         from trainlint.workers import WorkerPool
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from trainlint import engine
 from trainlint.catalogue import installed_rules
 from trainlint.config import RuleSet
 from trainlint.outcome import FileTask
-from trainlint.rule import Rule
+from trainlint.scout import Scout
 
 
 class Sieve:
@@ -14,14 +13,21 @@ class Sieve:
 
     def __init__(self) -> None:
         self._rules = {rule.code: rule for rule in installed_rules()}
-        self._selected: dict[RuleSet, list[Rule]] = {}
+        self._scouts: dict[RuleSet, tuple[Scout, ...]] = {}
 
     def suspects(self, task: FileTask, data: bytes) -> bool:
-        """Whether the file has to be looked at more closely.
+        """Whether the file has to be looked at more closely: one scout is enough for that.
 
         A notebook always has: its code is hidden from the scouts in JSON strings.
         """
-        if task.rules not in self._selected:
-            self._selected[task.rules] = [self._rules[code] for code in task.rules.codes]
-        rules = self._selected[task.rules]
-        return bool(rules) and (task.path.endswith(".ipynb") or bool(engine.sieve(data, rules)))
+        if task.rules not in self._scouts:
+            self._scouts[task.rules] = self._scouts_of(task.rules)
+        scouts = self._scouts[task.rules]
+        if task.path.endswith(".ipynb"):
+            return bool(scouts)
+        return any(scout.suspects(data) for scout in scouts)
+
+    def _scouts_of(self, rules: RuleSet) -> tuple[Scout, ...]:
+        """Each scout once, however many rules share it."""
+        scouts = [self._rules[code].scout for code in rules.codes]
+        return tuple({id(scout): scout for scout in scouts}.values())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import gc
 import multiprocessing
 import signal
 import sys
@@ -14,6 +13,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
+from trainlint.garbage import collect_rarely
 from trainlint.outcome import CheckOptions, FileOutcome, FileTask
 
 _BATCH_BYTES = 200_000
@@ -48,10 +48,6 @@ class WorkerPool:
     def run(self, tasks: Sequence[FileTask]) -> Iterator[FileOutcome]:
         """The outcomes, in the order in which they become known. Hand in large files first."""
         waiting = list(reversed(tasks))
-        if self._context.get_start_method() == "fork":
-            # What the parent has loaded stays as it is: collecting it in every child would only
-            # copy its memory.
-            gc.freeze()
         try:
             while waiting or any(worker.pending for worker in self._workers):
                 self._hand_out(waiting)
@@ -175,6 +171,7 @@ def _serve(connection: Connection, options: CheckOptions, inherited: Sequence[Co
     from trainlint.file_check import FileChecker
 
     checker = FileChecker(options)
+    collect_rarely()
     while True:
         try:
             batch: list[FileTask] = connection.recv()

@@ -123,7 +123,11 @@ def _repair(file: FileModel, call: ast.Call, given: ast.expr) -> Repair | None:
         )
     action = spelled(file, "argparse.BooleanOptionalAction")
     is_flag = _option(call).startswith("--")
-    if action is None or not is_flag or any(item.arg in _SHAPES_THE_ARGUMENT for item in call.keywords):
+    if (
+        action is None
+        or not is_flag
+        or any(item.arg in _SHAPES_THE_ARGUMENT for item in call.keywords)
+    ):
         return None
 
     def apply(editor: Editor) -> None:
@@ -134,4 +138,10 @@ def _repair(file: FileModel, call: ast.Call, given: ast.expr) -> Repair | None:
 
 
 def _reads_bools(name: str) -> bool:
-    return name.lower().replace("_", "") in {"str2bool", "strtobool", "stringtobool", "boolflag", "parsebool"}
+    return name.lower().replace("_", "") in {
+        "str2bool",
+        "strtobool",
+        "stringtobool",
+        "boolflag",
+        "parsebool",
+    }

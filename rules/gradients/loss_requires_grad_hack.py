@@ -15,7 +15,17 @@ _NEW_LEAVES = frozenset(
 )
 _FILLED_TENSORS = frozenset(
     f"torch.{name}"
-    for name in ("randn", "rand", "zeros", "ones", "full", "empty", "zeros_like", "ones_like", "eye")
+    for name in (
+        "randn",
+        "rand",
+        "zeros",
+        "ones",
+        "full",
+        "empty",
+        "zeros_like",
+        "ones_like",
+        "eye",
+    )
 )
 
 
@@ -27,8 +37,8 @@ class LossRequiresGradHack(Rule):
     `Variable(loss, requires_grad=True)` or `torch.tensor(loss, requires_grad=True)`.
 
     ## Why is this bad?
-    It silences "element 0 of tensors does not require grad" without mending what caused it. The loss
-    becomes a new leaf: `backward()` runs, no parameter gets a gradient, and nothing is learned.
+    It silences "element 0 of tensors does not require grad" without mending what caused it. The
+    loss becomes a new leaf: `backward()` runs, no parameter gets a gradient, nothing is learned.
 
     ## Example
     ```python
@@ -56,7 +66,7 @@ class LossRequiresGradHack(Rule):
 
     code = "TLG017"
     severity = Severity.ERROR
-    scout = pattern(rb"\brequires_grad(?:\s*=\s*True|_\s*\()") & word(
+    scout = pattern(rb"requires_grad(?:\s*=\s*True|_\s*\()") & word(
         "backward", "loss", "Loss", "LOSS", "cost", "training_step"
     )
     help = (
@@ -66,7 +76,11 @@ class LossRequiresGradHack(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         for node, tensor in _tensors_made_to_require_grad(file):
-            if _is_trained_on(file, tensor) and not _is_dummy(file, tensor):
+            if (
+                _is_trained_on(file, tensor)
+                and not _is_dummy(file, tensor)
+                and not _is_only_where_missing(file, tensor)
+            ):
                 yield self._report(node, tensor)
         for call in file.nodes(ast.Call):
             loss = _loss_in_new_leaf(file, call)
@@ -118,6 +132,16 @@ def _is_trained_on(file: FileModel, tensor: ast.expr) -> bool:
             and (named_as_loss or _is_unchanged_until(file, tensor, call.func.value))
         ):
             return True
+    return False
+
+
+def _is_only_where_missing(file: FileModel, tensor: ast.expr) -> bool:
+    """``if not loss.requires_grad:`` around it: batches that give no loss are meant to pass."""
+    node: ast.AST | None = tensor
+    while node is not None and not isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(node, ast.If) and ".requires_grad" in ast.unparse(node.test):
+            return True
+        node = file.index.parents.get(node)
     return False
 
 

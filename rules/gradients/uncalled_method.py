@@ -9,7 +9,7 @@ from trainlint.analysis.receivers import assigned_values, last_name, receiver_ro
 from trainlint.analysis.roles import Role
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import pattern, word
 
 _ANY = frozenset(Role)
 # Whose method each is; the methods that only torch has are taken at their name.
@@ -69,9 +69,7 @@ class UncalledMethod(Rule):
     severity = Severity.ERROR
     scout = pattern(
         rb"\.(?:" + "|".join(_METHODS).encode() + rb")[ \t\f]*(?:[;#)\\\r\n]|\Z)"
-        rb"|[lL](?:oss|OSS)\w*(?:\[[^\]\n]*\])?\s*\.\s*item\b(?!\s*\()"
-        rb"|cost\w*\s*\.\s*item\b(?!\s*\()"
-    )
+    ) | word(".item") & pattern(rb"\.item\b(?!\s*\()")
     help = "add the parentheses"
     fix_safety = Applicability.SAFE
 
@@ -137,7 +135,9 @@ def _needs_argument(file: FileModel, named: ast.Attribute) -> bool:
         return False
     role, _ = receiver_role(file, named.value)
     made = [
-        last_name(value) for value in assigned_values(file, named.value) if isinstance(value, ast.Call)
+        last_name(value)
+        for value in assigned_values(file, named.value)
+        if isinstance(value, ast.Call)
     ]
     unclear = role is Role.SCHEDULER and not made and "ReduceLROnPlateau" in file.source.text
     return role is Role.SCALER or unclear or bool(_NEEDS_ARGUMENT.intersection(made))

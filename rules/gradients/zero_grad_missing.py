@@ -1,12 +1,24 @@
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.protocols.gradients import StaleGradients, stale_gradients
-from trainlint.finding import Severity
-from trainlint.rule import Report, Rule
+from trainlint.analysis.knowledge.training import looks_like_scaler
+from trainlint.analysis.protocols.gradients import StaleGradients, optimizers, stale_gradients
+from trainlint.analysis.receivers import last_name
+from trainlint.analysis.spelling import is_name_chain
+from trainlint.finding import Applicability, Severity
+from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
+
+if TYPE_CHECKING:
+    from trainlint.analysis.interpreter.runs import Run
+    from trainlint.fixing import Editor
+
+_ACCUMULATES = re.compile(r"accum|if\b.*%|sync_gradients|micro_?(batch|step)", re.IGNORECASE)
 
 
 class ZeroGradMissing(Rule):
@@ -57,12 +69,24 @@ class ZeroGradMissing(Rule):
     severity = Severity.ERROR
     scout = word("backward") & word("step")
     help = "call `zero_grad()` on every path from one `step()` to the next `backward()`"
+    fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
+        if _names_zero_grad_only(file):
+            return
         for run in file.runs:
             for stale in stale_gradients(run):
                 if stale.backward.file is file and stale.cleared_outside is None:
-                    yield self.report(stale.backward.node, _message(stale))
+                    repair = _repair(file, run, stale)
+                    yield self.report(stale.backward.node, _message(stale), repair=repair)
+
+
+def _names_zero_grad_only(file: FileModel) -> bool:
+    """``optimizer.zero_grad`` without parentheses is reported as just that."""
+    return any(
+        isinstance(statement.value, ast.Attribute) and statement.value.attr == "zero_grad"
+        for statement in file.nodes(ast.Expr)
+    )
 
 
 def _message(stale: StaleGradients) -> str:
@@ -71,3 +95,30 @@ def _message(stale: StaleGradients) -> str:
         f"nothing clears the gradients between `{stale.optimizer.hint or 'optimizer'}.step()` "
         f"(line {line}) and this backward pass: each step uses the sum of all gradients so far"
     )
+
+
+def _repair(file: FileModel, run: Run, stale: StaleGradients) -> Repair | None:
+    loop, step = _loop_around(file, stale), stale.step.node
+    if loop is None or len(optimizers(run)) > 1 or _ACCUMULATES.search(file.segment(loop)):
+        return None
+    assert isinstance(step, ast.Call)
+    receiver = getattr(step.func, "value", step)
+    by_scaler = bool(step.args) and looks_like_scaler(last_name(receiver))
+    optimizer = step.args[0] if by_scaler else receiver
+    if not is_name_chain(optimizer):
+        return None
+
+    def clear(editor: Editor) -> None:
+        editor.insert_first(loop, f"{editor.source(optimizer)}.zero_grad()")
+
+    return Repair("clear the gradients in each lap of the loop", Applicability.UNSAFE, clear)
+
+
+def _loop_around(file: FileModel, stale: StaleGradients) -> ast.For | ast.While | None:
+    """The innermost loop that holds both the backward pass and the step."""
+    node: ast.AST | None = stale.backward.node
+    while node is not None:
+        if isinstance(node, (ast.For, ast.While)) and stale.step.node in set(ast.walk(node)):
+            return node
+        node = file.index.parents.get(node)
+    return None

@@ -27,7 +27,8 @@ class KlDivInputNotLog(Rule):
     import torch.nn.functional as F
 
     def distillation_loss(student, teacher, x):
-        return F.kl_div(F.softmax(student(x), dim=1), F.softmax(teacher(x), dim=1), reduction="batchmean")
+        soft = F.softmax(teacher(x), dim=1)
+        return F.kl_div(F.softmax(student(x), dim=1), soft, reduction="batchmean")
     ```
 
     ## Use instead
@@ -35,7 +36,8 @@ class KlDivInputNotLog(Rule):
     import torch.nn.functional as F
 
     def distillation_loss(student, teacher, x):
-        return F.kl_div(F.log_softmax(student(x), dim=1), F.softmax(teacher(x), dim=1), reduction="batchmean")
+        soft = F.softmax(teacher(x), dim=1)
+        return F.kl_div(F.log_softmax(student(x), dim=1), soft, reduction="batchmean")
     ```
 
     ## Fix safety
@@ -67,8 +69,8 @@ def _message(found: SquashedInput, file: FileModel) -> str:
     place = found.activation.place(file)
     if _is_swapped(found):
         return (
-            f"`kl_div` is called the wrong way round: its first argument is the {found.activation.name} "
-            f"of {place}, and the logarithm is taken of the second"
+            "`kl_div` is called the wrong way round: its first argument is the "
+            f"{found.activation.name} of {place}, and the logarithm is taken of the second"
         )
     what = (
         f"comes straight out of the linear layer of {place}"

@@ -57,12 +57,14 @@ class SigmoidBeforeBceLogits(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         for found in squashed_inputs(file, (BCE_WITH_LOGITS, FOCAL), ("sigmoid", "softmax")):
-            yield self.report(found.node, _message(found, file), repair=without_activation(found, file))
+            yield self.report(
+                found.node, _message(found, file), repair=without_activation(found, file)
+            )
 
 
 def _message(found: SquashedInput, file: FileModel) -> str:
     activation = found.activation
     return (
-        f"this loss applies sigmoid itself, but its input has been through {activation.name} already "
-        f"({activation.place(file)}): no prediction can fall below 0.5"
+        f"this loss applies sigmoid itself, but its input has been through {activation.name} "
+        f"already ({activation.place(file)}): no prediction can fall below 0.5"
     )

@@ -83,12 +83,14 @@ class SoftmaxBeforeCrossEntropy(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         for found in squashed_inputs(file, (CROSS_ENTROPY,), ("softmax", "sigmoid")):
-            yield self.report(found.node, _message(found, file), repair=without_activation(found, file))
+            yield self.report(
+                found.node, _message(found, file), repair=without_activation(found, file)
+            )
 
 
 def _message(found: SquashedInput, file: FileModel) -> str:
     activation = found.activation
     return (
         f"cross entropy applies softmax itself, but its input has been through {activation.name} "
-        f"already ({activation.place(file)}): the loss is bounded away from 0 and gradients are tiny"
+        f"already ({activation.place(file)}): the loss cannot get near 0 and gradients are tiny"
     )

@@ -1,28 +1,136 @@
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.protocols.modes import ENTRY, TRAIN, ForwardPass, contexts, forward_passes, is_evaluation
+from trainlint.analysis.evaluations import Blame, evaluation_loop, wrong_evaluations
+from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
+from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
-from trainlint.finding import Severity
-from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.finding import Applicability, Severity
+from trainlint.rule import Repair, Report, Rule
+from trainlint.scout import pattern, word
+
+if TYPE_CHECKING:
+    from trainlint.fixing import Editor
+
+# Generators are sampled with batch statistics by convention (DCGAN, pix2pix).
+_GENERATOR = re.compile(r"^(net)?_?G(_|$)|gen(erator)?s?$|^G[AB_]|decoder$", re.IGNORECASE)
+_ON_PURPOSE = re.compile(
+    r"dropout.{0,20}\.train\(|enable_dropout|mc_?dropout|monte.?carlo|mc_?samples|uncertain|bayes"
+    r"|update_bn|batch.?stat|adabn|\btent\b|test.time.(training|adapt)",
+    re.IGNORECASE,
+)
 
 
 class EvalMissing(Rule):
-    """A model is evaluated in train mode."""
+    """A model is evaluated in train mode.
+
+    ## What it does
+    Follows every path to a loop over validation or test data, through helpers and other files, and
+    reports a model that nothing has put in eval mode on the way. `no_grad()` does not do that.
+    A helper that only some callers use without `eval()` is reported at the call that is wrong.
+
+    ## Why is this bad?
+    Dropout goes on dropping, and batch norm normalises with the statistics of the evaluation batch
+    and stores them: metrics are noisy and too low, and the running statistics are polluted.
+
+    ## Example
+    ```python
+    import torch
+
+    def validate(model, val_loader, criterion):
+        total = 0.0
+        with torch.no_grad():
+            for x, y in val_loader:
+                total += criterion(model(x), y).item()
+        return total / len(val_loader)
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def validate(model, val_loader, criterion):
+        total = 0.0
+        model.eval()
+        with torch.no_grad():
+            for x, y in val_loader:
+                total += criterion(model(x), y).item()
+        model.train()
+        return total / len(val_loader)
+    ```
+
+    ## Fix safety
+    The fix is unsafe: it adds `model.eval()` before the loop, and what trains the model afterwards
+    must call `model.train()` itself.
+
+    ## When not to use it
+    Where dropout or batch statistics are wanted during evaluation: Monte Carlo dropout, adaptation
+    at test time.
+
+    ## References
+    - [torch.nn.Module.eval](https://docs.pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.eval)
+    - [Locally disabling gradients: evaluation mode](https://docs.pytorch.org/docs/stable/notes/autograd.html#evaluation-mode-nn-module-eval)
+    """
 
     code = "TLM001"
     severity = Severity.ERROR
-    scout = word("(")
+    scout = pattern(rb"[vV]al|[tT]est|[eE]val|dev|[pP]redict|[iI]nfer|holdout|tst") & word("(")
     help = "call `model.eval()` before the loop, and `model.train()` before training goes on"
+    fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for run, starts_here in contexts(file):
-            for found in forward_passes(run):
-                if found.event.file is not file or not is_evaluation(found):
-                    continue
-                wrong = found.moment.mode == TRAIN or (found.moment.mode == ENTRY and starts_here)
-                if wrong and found.moment.gradients is False and is_mode_sensitive(found.model) is not False:
-                    yield self.report(found.event.node, f"`{found.model.hint}` mode {found.moment.mode}")
+        for blame in wrong_evaluations(file, _is_in_train_mode):
+            yield self.report(blame.node, _message(blame), repair=_repair(blame))
+
+
+def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
+    loop, moment = evaluation_loop(found), found.moment
+    if loop is None or is_mode_sensitive(found.model) is False:
+        return None
+    if moment.mode == EVAL:
+        return False
+    is_sure = moment.mode == TRAIN or (moment.mode == ENTRY and starts_here)
+    is_meant = moment.gradients is False or moment.switch is not None
+    return True if is_sure and is_meant and not _is_on_purpose(found) else None
+
+
+def _is_on_purpose(found: ForwardPass) -> bool:
+    if _GENERATOR.search(found.model.hint):
+        return True
+    function = found.event.file.index.enclosing_function(found.event.node)
+    return function is not None and bool(_ON_PURPOSE.search(found.event.file.segment(function)))
+
+
+def _message(blame: Blame) -> str:
+    name, mode = blame.found.model.hint or "model", blame.found.moment
+    if blame.is_call:
+        return f"evaluates `{name}` in train mode; other callers switch to eval mode first"
+    if mode.switch is not None:
+        line = getattr(mode.switch.node, "lineno", 0)
+        return f"`{name}` is evaluated in train mode, which line {line} set"
+    return f"`{name}` is evaluated in train mode: nothing calls `{name}.eval()`"
+
+
+def _repair(blame: Blame) -> Repair | None:
+    loop, call = evaluation_loop(blame.found), blame.node
+    is_statement = loop is not None and isinstance(loop.node, (ast.For, ast.AsyncFor))
+    if blame.is_call or not is_statement or not isinstance(call, ast.Call):
+        return None
+    assert loop is not None
+    assert isinstance(loop.node, ast.stmt)
+    file, node, model = blame.found.event.file, loop.node, call.func
+    is_inside = any(item is call for item in ast.walk(node))
+    if not is_inside or not is_name_chain(model):
+        return None
+    while isinstance(parent := file.index.parents.get(node), ast.With) and parent.body[0] is node:
+        node = parent
+
+    def add_eval(editor: Editor) -> None:
+        editor.insert_before(node, f"{editor.source(model)}.eval()")
+
+    return Repair("switch to eval mode before the loop", Applicability.UNSAFE, add_eval)

@@ -1,24 +1,210 @@
 from __future__ import annotations
 
+import ast
+import re
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.protocols.modes import EVAL, contexts, forward_passes, is_evaluation
-from trainlint.finding import Severity
-from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.analysis.evaluations import (
+    Blame,
+    evaluation_loop,
+    is_unit_test,
+    trains,
+    wrong_evaluations,
+)
+from trainlint.analysis.index import Function
+from trainlint.analysis.protocols.modes import EVAL, ForwardPass
+from trainlint.analysis.values import Constant, Object, elements
+from trainlint.finding import Applicability, Severity
+from trainlint.rule import Repair, Report, Rule
+from trainlint.scout import pattern, word
+
+if TYPE_CHECKING:
+    from trainlint.fixing import Editor
+
+_NEEDS_GRADIENTS = re.compile(
+    r"backward|autograd|\.grad\b|requires_grad|grad_fn|attack|advers|saliency|gradcam|func\.grad|"
+    r"enable_grad|energy|forces\b|hessian|jacobian|pgd|fgsm",
+    re.IGNORECASE,
+)
+_PROBES = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
+_VOLATILE = re.compile(r"volatile\s*=\s*True")
+# Torch 0.4 brought these, and took the meaning from `volatile`.
+_SINCE_0_4 = re.compile(r"\.item\(\)|torch\.(no_grad|device|tensor|argmax|set_grad_enabled)\b")
 
 
 class EvalWithoutNoGrad(Rule):
-    """An evaluation builds a graph."""
+    """An evaluation builds autograd graphs that nobody uses.
+
+    ## What it does
+    Reports a forward pass over validation or test data, or after `model.eval()` in the same
+    function, that runs with gradients on although nothing is differentiated. Callers are followed:
+    what a caller wraps in `no_grad()` is fine, and where only some callers do, the others' calls
+    are reported.
+
+    ## Why is this bad?
+    Every intermediate result is kept for a backward pass that never comes: two to three times the
+    memory, less speed, and out of memory in validation only. If outputs are collected, their graphs
+    pile up. `eval()` does not switch gradients off.
+
+    ## Example
+    ```python
+    def evaluate(model, test_loader):
+        model.eval()
+        correct = 0
+        for x, y in test_loader:
+            correct += (model(x).argmax(1) == y).sum().item()
+        return correct
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    @torch.no_grad()
+    def evaluate(model, test_loader):
+        model.eval()
+        correct = 0
+        for x, y in test_loader:
+            correct += (model(x).argmax(1) == y).sum().item()
+        return correct
+    ```
+
+    ## Fix safety
+    The fix is unsafe: it switches gradients off in the whole function or loop, and something that
+    the rule cannot see may need them there.
+
+    ## References
+    - [torch.no_grad](https://docs.pytorch.org/docs/stable/generated/torch.no_grad.html)
+    - [torch.inference_mode](https://docs.pytorch.org/docs/stable/generated/torch.autograd.grad_mode.inference_mode.html)
+    """
 
     code = "TLM003"
     severity = Severity.WARNING
-    scout = word("(")
-    help = "wrap"
+    scout = word("(") & pattern(rb"[vV]al|[tT]est|[eE]val|dev|[iI]nfer|[pP]redict|tst|\.train\(")
+    help = "run it under `with torch.no_grad():` or decorate the function with `@torch.no_grad()`"
+    fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for run, starts_here in contexts(file):
-            for found in forward_passes(run):
-                if found.event.file is file and is_evaluation(found) and found.moment.gradients is True and starts_here:
-                    yield self.report(found.event.node, f"`{found.model.hint}` {found.moment.mode} builds a graph")
+        for blame in wrong_evaluations(file, _builds_graph):
+            yield self.report(blame.node, _message(blame), repair=_repair(blame))
+
+
+def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:
+    is_loop = evaluation_loop(found) is not None
+    if not is_loop and (is_unit_test(found.event.file) or not _is_switched_here(found)):
+        return None
+    if found.moment.gradients is False:
+        return False
+    # Where a loop around it trains, the caller cannot have switched gradients off.
+    is_sure = starts_here or any(trains(loop) for loop in found.moment.loops)
+    if found.moment.gradients is None or not is_sure:
+        return None
+    alone = not is_loop and (_is_returned(found) or _is_shape_probe(found))
+    return None if alone or _needs_gradients(found) else True
+
+
+def _is_switched_here(found: ForwardPass) -> bool:
+    """Whether ``eval()`` stands in the same function, and no loop there trains."""
+    moment, file = found.moment, found.event.file
+    if moment.mode != EVAL or moment.switch is None or moment.switched_in != moment.calls:
+        return False
+    function = file.index.enclosing_function(found.event.node)
+    own_loops = [
+        loop
+        for loop in moment.loops
+        if loop.file is file and file.index.enclosing_function(loop.node) is function
+    ]
+    return not any(trains(loop) for loop in own_loops)
+
+
+def _needs_gradients(found: ForwardPass) -> bool:
+    file, loop = found.event.file, evaluation_loop(found)
+    function = file.index.enclosing_function(found.event.node)
+    switch = found.moment.switch
+    text = _text_after(file, function, switch.node if switch and switch.file is file else None)
+    if loop is not None and function is None:
+        text = ast.unparse(loop.node)
+    if found.is_differentiated and found.moment.mode == EVAL:
+        return True
+    if _VOLATILE.search(text) and not _SINCE_0_4.search(file.source.text):
+        return True
+    return bool(_NEEDS_GRADIENTS.search(text))
+
+
+def _text_after(file: FileModel, function: Function | None, switch: ast.AST | None) -> str:
+    """The function, or from ``eval()`` on if that stands in it."""
+    lines = file.source.lines
+    first, last = (1, len(lines)) if function is None else (function.lineno, function.end_lineno)
+    line = getattr(switch, "lineno", 0)
+    if switch is not None and file.index.enclosing_function(switch) is function:
+        first = max(first, line)
+    return "".join(lines[first - 1 : last])
+
+
+def _is_shape_probe(found: ForwardPass) -> bool:
+    """One pass over ``torch.randn(2, 3, 32, 32)`` asks for shapes only."""
+    made = [item for value in found.event.arguments[:1] for item in elements(value)]
+    return any(
+        isinstance(item, Object)
+        and item.dotted in _PROBES
+        and len(item.arguments) > 2
+        and all(isinstance(size, Constant) for size in item.arguments)
+        for item in made
+    )
+
+
+def _is_returned(found: ForwardPass) -> bool:
+    """Whether the function hands on what the model gave: its caller may want the graph."""
+    file, call = found.event.file, found.event.node
+    statement = file.index.statement(call)
+    if isinstance(statement, (ast.Return, ast.Expr)):
+        return isinstance(statement, ast.Return)
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    names = {
+        item.id for target in targets for item in ast.walk(target) if isinstance(item, ast.Name)
+    }
+    function = file.index.enclosing_function(call)
+    returned = [
+        item.value
+        for item in (ast.walk(function) if function else ())
+        if isinstance(item, ast.Return) and item.value is not None
+    ]
+    handed_on = [
+        part
+        for value in returned
+        for part in (value.elts if isinstance(value, ast.Tuple) else [value])
+    ]
+    return any(isinstance(part, ast.Name) and part.id in names for part in handed_on)
+
+
+def _message(blame: Blame) -> str:
+    name = blame.found.model.hint or "model"
+    if blame.is_call:
+        return f"evaluates `{name}` with gradients on; other callers switch them off"
+    return f"evaluating `{name}` builds an autograd graph that nothing uses"
+
+
+def _repair(blame: Blame) -> Repair | None:
+    file, node = blame.found.event.file, blame.node
+    if blame.is_call:
+        return None
+    function, loop = file.index.enclosing_function(node), evaluation_loop(blame.found)
+    no_grad = "torch.no_grad()"
+    if function is not None and not _NEEDS_GRADIENTS.search(file.segment(function)):
+
+        def decorate(editor: Editor) -> None:
+            editor.add_decorator(function, no_grad)
+            editor.ensure_import("import torch")
+
+        return Repair(f"decorate with `@{no_grad}`", Applicability.UNSAFE, decorate)
+    statement = loop.node if loop is not None else file.index.statement(node)
+    if not isinstance(statement, (ast.For, ast.AsyncFor, ast.Assign, ast.Expr)):
+        return None
+
+    def wrap(editor: Editor) -> None:
+        editor.wrap_statements([statement], f"with {no_grad}:")
+        editor.ensure_import("import torch")
+
+    return Repair(f"wrap in `with {no_grad}`", Applicability.UNSAFE, wrap)

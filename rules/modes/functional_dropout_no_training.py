@@ -14,10 +14,13 @@ from trainlint.scout import pattern, word
 
 _ALWAYS_ON = ("dropout", "dropout1d", "dropout2d", "dropout3d")
 _NEVER_ON = ("alpha_dropout", "feature_alpha_dropout")
-_DROPOUTS = {f"torch.nn.functional.{name}": name in _ALWAYS_ON for name in (*_ALWAYS_ON, *_NEVER_ON)}
+_DROPOUTS = {
+    f"torch.nn.functional.{name}": name in _ALWAYS_ON for name in (*_ALWAYS_ON, *_NEVER_ON)
+}
 _ATTENTION = "torch.nn.functional.scaled_dot_product_attention"
-_SPEAKS_OF_MODE = re.compile(r"train|eval|infer|\btest|is_test|dropout_on|mc_|determin", re.IGNORECASE)
-_NAMES = "|".join(sorted((*_ALWAYS_ON, *_NEVER_ON), reverse=True)).encode()
+_SPEAKS_OF_MODE = re.compile(
+    r"train|eval|infer|\btest|is_test|dropout_on|mc_|determin", re.IGNORECASE
+)
 
 
 class FunctionalDropoutNoTraining(Rule):
@@ -73,11 +76,16 @@ class FunctionalDropoutNoTraining(Rule):
 
     code = "TLM009"
     severity = Severity.ERROR
-    scout = word("functional") & pattern(
-        rb"(?<!self)\.(?:" + _NAMES + rb")\b"
-        rb"|(?<![\w.])(?:" + _NAMES + rb")\s*\("
-        rb"|functional\s+import\s(?:[^=:#]|#[^\n]*)*?\b(?:" + _NAMES + rb")\b"
-        rb"|dropout_p\s*=(?![^,)#\n]*training)(?!\s*0(?:\.0*)?\s*[,)])"
+    # ``F.dropout`` but not ``self.dropout``, an import of the function itself, or a probability of
+    # attention that is a number or an attribute and says nothing of the mode.
+    scout = word("functional") & (
+        pattern(
+            rb"\.dropout(?:[123]d)?\b(?<!self\.dropout)(?<!self\.dropout[123]d)"
+            rb"(?!\s*\((?:[^()#\n]|\([^()\n]*\))*?training)"
+        )
+        | word("alpha_dropout")
+        | pattern(rb"functional\s+import\s(?:[^=:#]|#[^\n]*)*?(?:\bdropout|\*)")
+        | pattern(rb"dropout_p\s*=\s*(?![^,)#\n]*training)(?!0(?:\.0*)?\s*[,)])(?:[\d.(]|\w+\s*\.)")
     )
     help = "pass `training=self.training`, or use `nn.Dropout`"
     fix_safety = Applicability.SAFE
@@ -89,7 +97,9 @@ class FunctionalDropoutNoTraining(Rule):
                 probability = _argument(call, 1, "p")
                 ignores_mode = _argument(call, 2, "training") is None and not _unpacks(call)
             elif called == _ATTENTION:
-                probability = next((item.value for item in call.keywords if item.arg == "dropout_p"), None)
+                probability = next(
+                    (item.value for item in call.keywords if item.arg == "dropout_p"), None
+                )
                 ignores_mode = isinstance(probability, (ast.Attribute, ast.Constant))
             else:
                 continue
@@ -167,7 +177,8 @@ def _may_be_switched_off(file: FileModel, call: ast.Call, probability: ast.expr 
         return not probability.value
     if _SPEAKS_OF_MODE.search(ast.unparse(probability)):
         return True
-    for node in ast.walk(probability):
+    parts = [node for node in ast.walk(probability) if isinstance(node, ast.expr)]
+    for node in parts:
         if isinstance(node, ast.Name) and _is_parameter_of_call(file, node):
             return True
         if any(_SPEAKS_OF_MODE.search(ast.unparse(value)) for value in assigned_values(file, node)):

@@ -53,15 +53,18 @@ class NoGradUncalled(Rule):
 
     code = "TLM008"
     severity = Severity.ERROR
-    scout = word("with") & pattern(rb"(?:no_grad|inference_mode|enable_grad)\b(?!\s*\()")
+    scout = (
+        word("no_grad") & pattern(rb"no_grad\b(?!\s*\()")
+        | word("inference_mode") & pattern(rb"inference_mode\b(?!\s*\()")
+        | word("enable_grad") & pattern(rb"enable_grad\b(?!\s*\()")
+    )
     help = "add the parentheses"
     fix_safety = Applicability.SAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for statement in [*file.nodes(ast.With), *file.nodes(ast.AsyncWith)]:
-            for item in statement.items:
-                if file.qualified(item.context_expr) in _CONTEXTS:
-                    yield self._report(item.context_expr)
+        for item in file.nodes(ast.withitem):
+            if file.qualified(item.context_expr) in _CONTEXTS:
+                yield self._report(item.context_expr)
 
     def _report(self, context: ast.expr) -> Report:
         written = ast.unparse(context)

@@ -10,6 +10,11 @@ from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import pattern, word
 
+_SET = rb"\w+\.\w+\s*[:=][^\n]*[(\\]"
+# All lines of the signature at once, or its first; held fast, without trying the other again.
+_SIGNATURE = (
+    rb"(?=([ \t]*\([^()#]*(?:\([^()#]*(?:\([^()#]*\)[^()#]*)*\)[^()#]*)*\)[^\n]*\n|[^\n]*\n))\1"
+)
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.Buffer"})
 
 
@@ -59,12 +64,12 @@ class MissingSuperInit(Rule):
 
     code = "TLN003"
     severity = Severity.ERROR
-    # From a ``def __init__`` to the first line that calls another ``__init__``: either there is
-    # none before the next definition, or something with a call in it is set on the way.
+    # From a ``def __init__(...)`` to the first line that is a call of another ``__init__``: either
+    # there is none before the next definition, or something with a call in it is set on the way.
     scout = word("forward", "training_step") & pattern(
-        rb"def[ \t]+__init__\b[^\n]*\n"
-        rb"(?:(?![ \t]*(?:def|class|async)\b|[^\n]*__init__\s*\(|\s*\w+\.\w+\s*[:=][^\n]*[(\\])[^\n]*\n)*"
-        rb"(?:[ \t]*(?:def|class|async)\b|\s*\w+\.\w+\s*[:=][^\n]*[(\\]|[^\n]*\Z)"
+        rb"def[ \t]+__init__" + _SIGNATURE + rb"(?:(?![ \t]*(?:"
+        rb"(?:def|class|async)\b|super\(|[\w.]+\.__init__\(|" + _SET + rb"))[^\n]*\n)*"
+        rb"(?:[ \t]*(?:(?:def|class|async)\b|" + _SET + rb")|[^\n]*\Z)"
     )
     help = "call `super().__init__()` first"
     fix_safety = Applicability.SAFE

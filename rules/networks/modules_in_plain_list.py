@@ -21,7 +21,28 @@ _HIDDEN_ON_PURPOSE = re.compile(
     re.IGNORECASE,
 )
 _LINES_ABOVE = 2
+# What the scout looks for, each time first by a part that is quick to find.
 _NEW = rb"[\w.]*\b[A-Z]\w*\s*\("
+_EMPTY = rb"=[ \t]*(?:\[\s*\]|list\(\))"
+_DISPLAY = rb"[\[{](?:[\s\[({]|#[^\n]*\n)*(?:(?:\"[^\"\n]*\"|'[^'\n]*'|[\w.]+)\s*:\s*)?" + _NEW
+_APPEND = rb"\.append\(\s*(?:" + _NEW + rb"|\w+\s*\))"
+_ATTRIBUTE = rb"self\.(\w+)[ \t]*(?::[^=\n]*)?"
+_LINES = rb"(?:[^\n]*\n)+?[^\n]*?"
+_LINES_OF_FUNCTION = rb"[^\n]*\n(?:(?![ \t]*def\b)[^\n]*\n)*?"
+
+_DISPLAYED = pattern(rb"=[ \t]*" + _DISPLAY) & pattern(_ATTRIBUTE + rb"=[ \t]*" + _DISPLAY)
+_APPENDED = pattern(_APPEND)
+_APPENDED_TO_ATTRIBUTE = pattern(rb"self\.\w+" + _APPEND) & pattern(
+    _ATTRIBUTE + _EMPTY + _LINES + rb"self\.\1" + _APPEND
+)
+_APPENDED_TO_VARIABLE = pattern(rb"\.append\(\s*" + _NEW) & pattern(
+    _EMPTY
+    + _LINES_OF_FUNCTION
+    + rb"[^\n]*?\b(\w+)\.append\(\s*"
+    + _NEW
+    + _LINES_OF_FUNCTION
+    + rb"[ \t]+self\.\w+[ \t]*=[ \t]*\1[ \t]*(?:#|$)"
+)
 
 
 class ModulesInPlainList(Rule):
@@ -67,8 +88,8 @@ class ModulesInPlainList(Rule):
     ```
 
     ## Fix safety
-    The fix is safe: it wraps the list in `nn.ModuleList` (a dict in `nn.ModuleDict`), where the code
-    only does with it what these allow.
+    The fix is safe: it wraps the list in `nn.ModuleList` (a dict in `nn.ModuleDict`), where the
+    code does with it only what these allow.
 
     ## When not to use it
     Where a module is hidden on purpose, such as a frozen teacher that must stay out of the
@@ -81,21 +102,7 @@ class ModulesInPlainList(Rule):
 
     code = "TLN001"
     severity = Severity.ERROR
-    # A display that starts with a new object; an attribute, or a local list that becomes one, to
-    # which new objects are appended.
-    scout = (
-        pattern(
-            rb"self\.\w+[ \t]*(?::[^=\n]*)?=[ \t]*[\[{](?:[\s\[({]|#[^\n]*\n)*"
-            rb"(?:(?:\"[^\"\n]*\"|'[^'\n]*'|[\w.]+)\s*:\s*)?" + _NEW
-        )
-        | pattern(rb"self\.\w+\.append\(\s*(?:" + _NEW + rb"|\w+\s*\))")
-        & pattern(rb"self\.\w+[ \t]*(?::[^=\n]*)?=[ \t]*(?:\[\s*\]|list\(\))")
-        | pattern(rb"\.append\(\s*(?:" + _NEW + rb"|\w+\s*\))")
-        & pattern(
-            rb"\n[ \t]+(\w+)[ \t]*(?::[^=\n]*)?=[ \t]*(?:\[\s*\]|list\(\))"
-            rb"(?:(?![ \t]*def\b)[^\n]*\n)*?[ \t]+self\.\w+[ \t]*=[ \t]*\1[ \t]*(?:#|$)"
-        )
-    )
+    scout = _DISPLAYED | _APPENDED & (_APPENDED_TO_ATTRIBUTE | _APPENDED_TO_VARIABLE)
     help = "keep them in `nn.ModuleList` or `nn.ModuleDict`"
     fix_safety = Applicability.SAFE
 

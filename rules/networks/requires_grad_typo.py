@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.frameworks import imports_framework
-from trainlint.analysis.receivers import last_name, receiver_role
-from trainlint.analysis.roles import Role
+from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import pattern
@@ -24,7 +23,10 @@ _TYPOS = frozenset(
         "requires_grade", "requiers_grad", "requird_grad", "requiregrad", "requiresgrad",
     }
 )  # fmt: skip
-_SETTINGS = re.compile(r"arg|opt|conf|cfg|param_dict|setting|flag|hparam|spec|meta|kwarg", re.IGNORECASE)
+_SETTINGS = re.compile(
+    r"(^|_)(args?|opts?|options?|conf|config|cfg|settings?|flags?|hparams?|spec|meta|kwargs)(_|$)",
+    re.IGNORECASE,
+)
 _FACTORIES = re.compile(r"torch\.[a-z]\w*$|torch\.nn\.Parameter$|torch\.autograd\.Variable$")
 
 
@@ -58,8 +60,8 @@ class RequiresGradTypo(Rule):
     ```
 
     ## Fix safety
-    The fix is safe. On a whole module it calls `requires_grad_()`, because modules have no attribute
-    `requires_grad` that would do anything.
+    The fix is safe. Where it may be a whole module, it calls `requires_grad_()`, because an
+    attribute `requires_grad` of a module does nothing.
 
     ## References
     - [torch.Tensor.requires_grad](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.requires_grad.html)
@@ -68,7 +70,7 @@ class RequiresGradTypo(Rule):
 
     code = "TLN004"
     severity = Severity.ERROR
-    scout = pattern(rb"\b(?:" + "|".join(sorted(_TYPOS)).encode() + rb")\b")
+    scout = pattern(rb"req(?:" + "|".join(typo[3:] for typo in sorted(_TYPOS)).encode() + rb")\b")
     help = "write `requires_grad`"
     fix_safety = Applicability.SAFE
 
@@ -89,10 +91,10 @@ class RequiresGradTypo(Rule):
     def _on_attribute(
         self, file: FileModel, statement: ast.Assign, target: ast.Attribute
     ) -> Report:
-        role, _ = receiver_role(file, target.value)
+        may_be_module = not _is_parameter(file, target.value)
 
         def apply(editor: Editor) -> None:
-            if role is Role.MODULE and len(statement.targets) == 1:
+            if may_be_module and len(statement.targets) == 1:
                 value = editor.source(statement.value)
                 editor.replace_statement(
                     statement, f"{editor.source(target.value)}.requires_grad_({value})"
@@ -131,9 +133,15 @@ def _is_differentiable(file: FileModel, target: ast.Attribute) -> bool:
     return (
         imports_framework(file, "torch", "torchvision", "transformers", "timm")
         and not (isinstance(receiver, ast.Name) and receiver.id in ("self", "cls"))
-        and not _SETTINGS.search(last_name(receiver).replace("param", ""))
+        and not _SETTINGS.search(last_name(receiver))
         and not _is_own_name(file, target.attr)
     )
+
+
+def _is_parameter(file: FileModel, receiver: ast.expr) -> bool:
+    """Whether the receiver is surely no module, which has no attribute ``requires_grad``."""
+    named_so = last_name(receiver) in ("p", "param", "parameter", "weight", "bias")
+    return named_so or _comes_from_parameters(file, receiver)
 
 
 def _comes_from_parameters(file: FileModel, receiver: ast.expr) -> bool:
@@ -144,7 +152,9 @@ def _comes_from_parameters(file: FileModel, receiver: ast.expr) -> bool:
         loop: ast.AST | None = file.index.parents.get(bound)
         while isinstance(loop, (ast.Tuple, ast.Name, ast.Starred)):
             loop = file.index.parents.get(loop)
-        if isinstance(loop, (ast.For, ast.comprehension)) and "parameters()" in ast.unparse(loop.iter):
+        if isinstance(loop, (ast.For, ast.comprehension)) and "parameters()" in ast.unparse(
+            loop.iter
+        ):
             return True
     return False
 

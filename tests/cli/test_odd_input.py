@@ -49,7 +49,7 @@ def problem(check: Check, write: Write) -> Callable[[str | bytes], str]:
         b"x = 1\rif x:\r    x = 2\r",
         b"\x0cx = 1\n\x0c\n",
         b"x = 1",
-        b"def f(): pass\n" * 50_000,
+        b"def f(): pass\n" * 20_000,
         b"x = '" + b"y" * 5_000_000 + b"'\n",
     ],
     ids=[
@@ -67,7 +67,7 @@ def test_what_python_can_read_can_be_checked(
     ("content", "message"),
     [
         ("print 'python 2'\n", "cannot parse at line 1: "),
-        ("x = " + "(" * 1000 + ")" * 1000 + "\n", "cannot parse at line 1: too many nested parenth"),
+        ("x = " + "(" * 1000 + ")" * 1000 + "\n", "cannot parse at line 1: too many nested"),
         ("x = " + "-" * 100_000 + "1\n", "cannot parse"),
         ("x = " + "a." * 100_000 + "b\n", "cannot parse"),
         (b"x = '\xe9'\n", "cannot decode: "),
@@ -106,6 +106,23 @@ def test_a_file_that_is_deleted_before_it_is_checked(
     assert concise(ended)[0] == "plain.py:1:1: DEM101"
 
 
+def test_a_file_that_changes_while_it_is_repaired_is_left_alone(
+    check: Check, write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = write("a.py", "faulty()\n")
+    check_content = FileChecker.check_content
+
+    def edit_meanwhile(self: FileChecker, task: FileTask, data: bytes) -> tuple[FileOutcome, bytes]:
+        path.write_text("edited = faulty()\n")
+        return check_content(self, task, data)
+
+    monkeypatch.setattr(FileChecker, "check_content", edit_meanwhile)
+    ended = check("--fix")
+    assert ended.code == 2
+    assert "error: a.py: changed while it was repaired; run again" in ended.stdout
+    assert path.read_text() == "edited = faulty()\n"
+
+
 @posix_only
 @pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root reads all")
 def test_an_unreadable_file(check: Check, write: Write) -> None:
@@ -131,6 +148,7 @@ def test_a_read_only_folder_does_not_break_a_run(
         tmp_path.chmod(0o700)
     assert ended.code == 2
     assert "error: a.py: cannot write: Permission denied" in ended.stdout
+    assert concise(ended)[0] == "a.py:1:1: DEM101"
     assert path.read_text() == "faulty()\n"
 
 

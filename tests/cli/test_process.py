@@ -52,6 +52,7 @@ def test_a_check_never_imports_torch_or_libcst(tmp_path: Path) -> None:
     assert imported(tmp_path, "check", "--no-cache", "--no-scout") == "['trainlint.analysis']"
 
 
+@posix_only
 def test_a_worker_that_crashes_costs_one_file(tmp_path: Path) -> None:
     for number in range(12):
         call = "crash()" if number in (3, 7) else "faulty()"
@@ -62,7 +63,7 @@ def test_a_worker_that_crashes_costs_one_file(tmp_path: Path) -> None:
     assert ended.code == 2
     assert len(concise(ended)) == 10 + 2
     for name in ("f03.py", "f07.py"):
-        assert f"error: {name}: trainlint crashed on this file (SIGABRT)" in ended.stdout
+        assert f"error: {name}: trainlint crashed on this file (SIGKILL)" in ended.stdout
     assert "This is a mistake in trainlint" in ended.stderr
 
 
@@ -123,7 +124,7 @@ def test_control_c_ends_all_processes_without_a_traceback(tmp_path: Path) -> Non
 
 @posix_only
 def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
-    (tmp_path / "a.py").write_text("faulty()\n" * 5000)
+    (tmp_path / "a.py").write_text("faulty()\n" * 800)
     process = subprocess.Popen(
         [sys.executable, "-m", "trainlint", "check", "--no-cache"],
         cwd=tmp_path,
@@ -131,7 +132,8 @@ def test_a_reader_that_goes_away_is_no_fault(tmp_path: Path) -> None:
         stderr=subprocess.PIPE,
         env=with_demo_rules(),
     )
-    assert process.stdout is not None and process.stderr is not None
+    assert process.stdout is not None
+    assert process.stderr is not None
     process.stdout.close()
     assert process.stderr.read() == b""
     assert process.wait() == 1

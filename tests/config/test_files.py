@@ -22,7 +22,7 @@ def settings_of(tmp_path: Path, rules: tuple[RuleFacts, ...]) -> SettingsOf:
 
     def find(folder: str = "", command_line: Options | None = None) -> Settings:
         options = command_line or Options("the command line")
-        resolver = SettingsResolver(options, str(tmp_path), lambda settings: rules)
+        resolver = SettingsResolver(options, str(tmp_path), lambda _: rules)
         return resolver.for_folder(str(tmp_path / folder) if folder else str(tmp_path))
 
     return find
@@ -59,7 +59,9 @@ def test_every_key(settings_of: SettingsOf, tmp_path: Path) -> None:
     assert settings.rule_set.codes == ("TLC002", "TLG001", "TLG002", "TLG101")
     assert settings.rule_set_of(str(tmp_path / "tests/a.py")).codes == ("TLC002",)
     assert [group.patterns for group in settings.exclude] == [("vendored",), ("generated/*.py",)]
-    assert settings.force_exclude and settings.fix and settings.unsafe_fixes
+    assert settings.force_exclude
+    assert settings.fix
+    assert settings.unsafe_fixes
     assert settings.fail_on is Severity.ERROR
     assert settings.cache_dir == str(tmp_path / ".cache/trainlint")
     assert settings.output_format == "concise"
@@ -93,7 +95,13 @@ def test_our_own_file_comes_before_the_project_file(
 
 def test_the_command_line_overrides_the_file(settings_of: SettingsOf, tmp_path: Path) -> None:
     (tmp_path / "trainlint.toml").write_text(
-        'fail-on = "error"\nexclude = ["a"]\nforce-exclude = true\n[per-file-ignores]\n"a.py" = ["ALL"]\n'
+        """
+        fail-on = "error"
+        exclude = ["a"]
+        force-exclude = true
+        [per-file-ignores]
+        "a.py" = ["ALL"]
+        """
     )
     settings = settings_of(
         command_line=Options(
@@ -188,7 +196,9 @@ _KEYS = st.sampled_from(
 
 @given(st.dictionaries(_KEYS, _VALUES, max_size=3))
 def test_any_table_is_read_or_refused_in_one_line(table: dict[str, object]) -> None:
+    message = ""
     try:
         Options.from_table(table, "a file")
     except ConfigError as error:
-        assert "\n" not in str(error)
+        message = str(error)
+    assert "\n" not in message

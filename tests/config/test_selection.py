@@ -115,7 +115,7 @@ def test_an_unknown_selector_names_the_nearest(
 
 
 def test_an_unknown_selector_that_is_like_nothing(table: SelectorTable) -> None:
-    with pytest.raises(ConfigError, match="^a test: unknown rule '!!!'$"):
+    with pytest.raises(ConfigError, match=r"^a test: unknown rule '!!!'$"):
         selected(table, {"ignore": ("!!!",)})
 
 

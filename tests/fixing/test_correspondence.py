@@ -6,13 +6,16 @@ import ast
 import sysconfig
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-import libcst as cst
 import pytest
 
 from trainlint.fixing.correspondence import EXPRESSIONS
 from trainlint.fixing.document import Document
 from trainlint.fixing.errors import CannotFix
+
+if TYPE_CHECKING:
+    import libcst as cst
 
 STANDARD_LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 

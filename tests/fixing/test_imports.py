@@ -29,7 +29,7 @@ from trainlint.fixing.editor import Editor
     ],
 )
 def test_adding(before: str, after: str) -> None:
-    assert repaired(before, lambda editor, tree: editor.ensure_import("import torch")) == after
+    assert repaired(before, lambda editor, _: editor.ensure_import("import torch")) == after
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_adding(before: str, after: str) -> None:
     ],
 )
 def test_what_is_bound_is_not_imported_again(text: str) -> None:
-    assert not fixed(text, lambda editor, tree: editor.ensure_import("import torch")).applied
+    assert not fixed(text, lambda editor, _: editor.ensure_import("import torch")).applied
 
 
 def test_two_repairs_that_need_the_same_import() -> None:

@@ -22,7 +22,8 @@ def places(tree: ast.AST) -> Iterator[Place]:
     for node in ast.walk(tree):
         for field in ("body", "orelse", "finalbody"):
             members = getattr(node, field, [])
-            yield from ((members, index) for index in range(len(members)))
+            if isinstance(members, list):
+                yield from ((members, index) for index in range(len(members)))
 
 
 def is_subsequence(lines: Sequence[str], of: Sequence[str]) -> bool:

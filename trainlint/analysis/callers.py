@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 
 from trainlint.analysis.definitions import FunctionDefinition
@@ -34,15 +35,37 @@ def callers(run: Run) -> list[Run] | None:
     return found
 
 
+def known_callers(run: Run) -> list[Run]:
+    """Those runs of other files that certainly reach the root of a run; there may be more."""
+    function = run.root
+    if function is None:
+        return []
+    found: list[Run] = []
+    for other in _files_that_name(function):
+        found.extend(item for item in other.runs if function in item.entered)
+    return found
+
+
+def _files_that_name(function: FunctionDefinition) -> list[FileModel]:
+    """A few files that mention the function, or for a method its class and itself."""
+    home = function.file
+    words = [function.name]
+    if function.owner is not None:
+        words = [function.owner.name]
+        words += [function.name] if not function.name.startswith("__") else []
+    found = (
+        other for other in home.project.files_mentioning(words[0], *words[1:]) if other is not home
+    )
+    return list(itertools.islice(found, _MAX_CALLING_FILES))
+
+
 def _is_referred_to(function: FunctionDefinition) -> bool:
     """Whether the function's own file uses its name outside the definition."""
-    name = function.name
+    name, file = function.name, function.file
     inside = set(ast.walk(function.node))
-    for node in [*function.file.nodes(ast.Name), *function.file.nodes(ast.Attribute)]:
-        used = node.id if isinstance(node, ast.Name) else node.attr
-        if used == name and node not in inside:
-            return True
-    return False
+    if function.owner is None:
+        return any(node.id == name and node not in inside for node in file.nodes(ast.Name))
+    return any(node.attr == name and node not in inside for node in file.nodes(ast.Attribute))
 
 
 def _files_that_may_call(function: FunctionDefinition) -> list[FileModel]:
@@ -52,8 +75,8 @@ def _files_that_may_call(function: FunctionDefinition) -> list[FileModel]:
     if function.owner is not None:
         words.add(function.owner.name)
     found: list[FileModel] = []
-    for other in home.project.files_mentioning(function.name):
-        if other is not home and any(word in other.source.text for word in words):
+    for other in home.project.files_mentioning(function.name, *words):
+        if other is not home:
             found.append(other)
         if len(found) > _MAX_CALLING_FILES:
             break

@@ -33,7 +33,7 @@ def holds_tensors(file: FileModel, value: ast.expr) -> bool:
     """Whether a module that ``value`` makes certainly has parameters or buffers.
 
     It has if it is one of torch's layers that do, a container of such, or of a class of the project
-    that makes such parts, or parameters, in its ``__init__``.
+    whose methods make such parts or parameters.
     """
     made = unchained(value)
     return isinstance(made, ast.Call) and _makes_tensors(file, made, frozenset())
@@ -49,20 +49,24 @@ def depends_on_mode(file: FileModel, value: ast.expr) -> bool:
     )
 
 
-def _makes_tensors(
-    file: FileModel, call: ast.Call, seen: frozenset[ClassDefinition]
-) -> bool:
+def _makes_tensors(file: FileModel, call: ast.Call, seen: frozenset[ClassDefinition]) -> bool:
     dotted = file.qualified(call.func)
     if dotted in _TENSORS:
         return True
     if dotted is not None and modules.is_torch_module(dotted):
         name = dotted.rpartition(".")[2]
         if name in modules.CONTAINERS:
-            parts = [node for part in call.args for node in ast.walk(part) if isinstance(node, ast.Call)]
+            parts = [
+                node for part in call.args for node in ast.walk(part) if isinstance(node, ast.Call)
+            ]
             return any(_makes_tensors(file, part, seen) for part in parts)
-        return name not in modules.PARAMETERLESS and of_library_class(dotted) is not Role.LOSS_FUNCTION
+        return (
+            name not in modules.PARAMETERLESS and of_library_class(dotted) is not Role.LOSS_FUNCTION
+        )
     definition = file.resolve_class(call.func)
-    return definition is not None and definition.is_module and _class_makes_tensors(definition, seen)
+    return (
+        definition is not None and definition.is_module and _class_makes_tensors(definition, seen)
+    )
 
 
 def _class_makes_tensors(definition: ClassDefinition, seen: frozenset[ClassDefinition]) -> bool:
@@ -71,8 +75,7 @@ def _class_makes_tensors(definition: ClassDefinition, seen: frozenset[ClassDefin
     return any(
         _is_registration(call) or _makes_tensors(ancestor.file, call, seen | {definition})
         for ancestor in definition.ancestors()
-        if (constructor := ancestor.own_methods.get("__init__")) is not None
-        for call in ast.walk(constructor.node)
+        for call in ast.walk(ancestor.node)
         if isinstance(call, ast.Call)
     ) or any(name is not None and _is_layer(name) for name in definition.external_bases())
 

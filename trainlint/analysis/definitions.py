@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -157,9 +158,22 @@ def is_module_base(name: str) -> bool:
     if name in _MODULE_BASES:
         return True
     head, _, last = name.rpartition(".")
-    return head == "torch.nn" and last[:1].isupper() and last not in _NOT_MODULES
+    if head == "torch.nn":
+        return last[:1].isupper() and last not in _NOT_MODULES
+    return name.startswith(_MODEL_LIBRARIES) and bool(_MODULE_NAME.search(last))
 
 
+_MODEL_LIBRARIES = (
+    "transformers.", "torchvision.models.", "torchvision.ops.", "timm.", "torch_geometric.nn.",
+    "monai.networks.", "diffusers.", "segmentation_models_pytorch.", "torchaudio.models.",
+)  # fmt: skip
+# Class names of those libraries that are networks or layers, and not their configurations, outputs,
+# processors or trainers.
+_MODULE_NAME = re.compile(
+    r"(Model|Net|Network|Layer|Block|Encoder|Decoder|Attention|Head|Conv|MessagePassing|Transformer|"
+    r"Embeddings|Mlp|Module|Backbone|Classifier|UNet\w*|(ResNet|RCNN|VGG|DenseNet|Inception|ViT)\w*|"
+    r"\w+For[A-Z]\w+)$"
+)
 _NOT_MODULES = frozenset({"Parameter", "UninitializedParameter", "Buffer", "UninitializedBuffer"})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -15,10 +16,21 @@ from trainlint.analysis.source import SourceFile
 
 if TYPE_CHECKING:
     from trainlint.analysis.interpreter.runs import Run
+    from trainlint.analysis.loss_calls import LossCall
     from trainlint.analysis.project import Project
 
 AttributeAssignments = dict[str, list[tuple[ast.Assign | ast.AnnAssign, FunctionDefinition]]]
 _Node = TypeVar("_Node", bound=ast.AST)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The text of a test, the names and attributes that it reads, and whether it calls anything."""
+
+    text: str
+    names: tuple[ast.Name, ...]
+    attributes: frozenset[str]
+    calls: bool
 
 
 class FileModel:
@@ -30,6 +42,8 @@ class FileModel:
         self.project = project
         self.module = module
         self.package = package
+        self._readings: dict[ast.expr, Reading] = {}
+        self._stored: dict[ast.stmt, frozenset[str]] = {}
 
     @property
     def tree(self) -> ast.Module:
@@ -157,6 +171,35 @@ class FileModel:
         from trainlint.analysis.interpreter import runs_of
 
         return runs_of(self)
+
+    @cached_property
+    def loss_calls(self) -> list[LossCall]:
+        """The calls of torch's losses that this file is answerable for."""
+        from trainlint.analysis.loss_calls import loss_calls
+
+        return list(loss_calls(self))
+
+    def reading(self, test: ast.expr) -> Reading:
+        """What a test reads, found once for each test however often it is evaluated."""
+        if test not in self._readings:
+            nodes = list(ast.walk(test))
+            self._readings[test] = Reading(
+                ast.unparse(test),
+                tuple(node for node in nodes if isinstance(node, ast.Name)),
+                frozenset(node.attr for node in nodes if isinstance(node, ast.Attribute)),
+                any(isinstance(node, (ast.Call, ast.Await)) for node in nodes),
+            )
+        return self._readings[test]
+
+    def names_stored_in(self, statement: ast.stmt) -> frozenset[str]:
+        """The names that a statement, with all inside it, assigns."""
+        if statement not in self._stored:
+            self._stored[statement] = frozenset(
+                node.id
+                for node in ast.walk(statement)
+                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+            )
+        return self._stored[statement]
 
     def segment(self, node: ast.stmt) -> str:
         """The source lines of a statement, whole."""

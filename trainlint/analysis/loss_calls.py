@@ -7,21 +7,38 @@ import re
 from collections.abc import Container, Iterator
 from dataclasses import dataclass
 
-from trainlint.analysis.callers import callers
+from trainlint.analysis.callers import known_callers
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.knowledge.losses import LossKind
+from trainlint.analysis.knowledge.losses import LOSS_CALL_PIECES, LOSS_CALL_TEXT, LossKind
 from trainlint.analysis.roles import Role, has_role, loss_kind
-from trainlint.analysis.trace import Branch, Call, Event, EventKind, Step, Trace, parts
+from trainlint.analysis.trace import Branch, Call, Event, EventKind, Trace, parts
 from trainlint.analysis.values import Tensor, Value, options
-from trainlint.scout import pattern
+from trainlint.scout import Scout, pattern, word
 
 _WRAPPER_WORDS = ("loss", "criterion")
-_LOSS_CALL = r"(?i)(?:loss|crit|criterion|entropy|objective|nll|kl_?div|kld?|bce|mse|ce|l1)s?[_\d]*[\]\[)('\"\w]*\("
 
-LOSS_CALL = pattern(_LOSS_CALL.encode())
-"""Something that is called by a name that people give to losses: only these calls are looked at."""
+
+class _LossCallScout(Scout):
+    """Several rules ask the same of the same file, one after the other: it is searched once."""
+
+    def __init__(self) -> None:
+        self._pieces = word(*LOSS_CALL_PIECES)
+        self._pattern = pattern(LOSS_CALL_TEXT.encode())
+        self._source = b""
+        self._answer = False
+
+    def suspects(self, source: bytes) -> bool:
+        """Whether something is called by a name that people give to losses."""
+        if source is not self._source:
+            may_match = self._pieces.suspects(source.lower()) or b"CE" in source
+            self._source, self._answer = source, may_match and self._pattern.suspects(source)
+        return self._answer
+
+
+LOSS_CALL = _LossCallScout()
+"""The scout of all rules about losses: only calls with such a name are looked at."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +68,9 @@ class Activation:
 class LossCall:
     """One way in which a loss is reached.
 
-    ``node`` in ``file`` calls torch's loss. ``place`` is where whoever chose the input stands: the
-    call of the project's own loss function or loss class around it (in ``place_file``), if that is
-    given the squashed tensor; else ``node`` itself.
+    ``node`` in ``file`` calls torch's loss, ``wrappers`` are the calls around it, outermost first.
+    ``alternatives`` are the losses that may be called there instead, this one included; None
+    stands for something else.
     """
 
     kind: LossKind
@@ -63,6 +80,7 @@ class LossCall:
     input: Value
     target: Value
     wrappers: tuple[Call, ...]
+    alternatives: frozenset[LossKind | None]
 
     @property
     def input_activation(self) -> Activation | None:
@@ -76,8 +94,8 @@ class LossCall:
 
     def place_of(self, activation: Activation) -> tuple[ast.AST, FileModel]:
         """The outermost loss call that is handed the squashed tensor, and its file."""
-        for position, call in enumerate(self.wrappers):
-            if _is_loss_wrapper(call) and not _happens_in(activation, self.wrappers[position]):
+        for call in self.wrappers:
+            if _is_loss_wrapper(call) and not _happens_in(activation, call):
                 return call.node, call.file
         return self.node, self.file
 
@@ -92,7 +110,7 @@ def loss_calls(file: FileModel) -> Iterator[LossCall]:
         found = list(_in_trace(run.trace, ()))
         yield from found
         if run.root is not None and _depends_on_caller(run, found):
-            for caller in callers(run) or []:
+            for caller in known_callers(run):
                 yield from _in_trace(caller.trace, ())
 
 
@@ -104,15 +122,17 @@ class SquashedInput:
     call: LossCall
     activation: Activation
 
+
 def squashed_inputs(
     file: FileModel, kinds: Container[LossKind], activations: Container[str]
 ) -> Iterator[SquashedInput]:
     """Losses of these kinds whose input has certainly been through one of the activations."""
-    for call in loss_calls(file):
-        activation = call.input_activation if call.kind in kinds else None
+    for call in file.loss_calls:
+        is_sure = all(kind is not None and kind in kinds for kind in call.alternatives)
+        activation = call.input_activation if is_sure else None
         if activation is not None and activation.name in activations:
             node, home = call.place_of(activation)
-            if home is file:
+            if home is file and _is_named_like_a_loss(node):
                 yield SquashedInput(node, call, activation)
 
 
@@ -139,34 +159,50 @@ def _events(trace: Trace) -> Iterator[Event]:
 def _in_trace(trace: Trace, around: tuple[Call, ...]) -> Iterator[LossCall]:
     for step in trace:
         if isinstance(step, Event):
-            call = _loss_call(step, around)
-            if call is not None:
-                yield call
-        elif not _is_one_of_several_losses(step):
+            kind = loss_kind(step.target) if step.kind is EventKind.LOSS else None
+            if kind is not None:
+                yield from _loss_call(step, kind, around, frozenset({kind}))
+        elif isinstance(step, Branch) and isinstance(step.node, ast.Call):
+            yield from _in_choice(step, around)
+        else:
             inner = (*around, step) if isinstance(step, Call) else around
             for part in parts(step):
                 yield from _in_trace(part, inner)
 
 
-def _loss_call(event: Event, around: tuple[Call, ...]) -> LossCall | None:
-    kind = loss_kind(event.target) if event.kind is EventKind.LOSS else None
-    if kind is None or not isinstance(event.node, ast.Call) or event.target is None:
-        return None
-    if not re.search(_LOSS_CALL, f"{ast.unparse(event.node.func)}("):
-        return None
-    first, second = event.arguments
-    return LossCall(kind, event.target, event.node, event.file, first, second, around)
+def _in_choice(branch: Branch, around: tuple[Call, ...]) -> Iterator[LossCall]:
+    """``criterion(...)`` where ``criterion`` may be one function or another."""
+    called: list[Event | None] = []
+    for _, trace in branch.ways:
+        here = (item for item in trace if isinstance(item, Event) and item.node is branch.node)
+        called.append(next(here, None))
+    kinds = [loss_kind(item.target) if item is not None else None for item in called]
+    for event, kind, (_, trace) in zip(called, kinds, branch.ways, strict=True):
+        if event is not None and kind is not None:
+            yield from _loss_call(event, kind, around, frozenset(kinds))
+        else:
+            yield from _in_trace(trace, around)
 
 
-def _is_one_of_several_losses(step: Step) -> bool:
-    """``criterion(...)`` where ``criterion`` may be one loss or another: nothing is certain."""
-    if not isinstance(step, Branch) or not isinstance(step.node, ast.Call):
-        return False
-    kinds = set()
-    for _, trace in step.ways:
-        direct = [item for item in trace if isinstance(item, Event) and item.node is step.node]
-        kinds.add(loss_kind(direct[0].target) if direct else None)
-    return len(kinds) > 1
+def _loss_call(
+    event: Event,
+    kind: LossKind,
+    around: tuple[Call, ...],
+    alternatives: frozenset[LossKind | None],
+) -> Iterator[LossCall]:
+    node, function = event.node, event.target
+    if not isinstance(node, ast.Call) or function is None:
+        return
+    if _is_named_like_a_loss(node):
+        first, second = event.arguments
+        yield LossCall(kind, function, node, event.file, first, second, around, alternatives)
+
+
+def _is_named_like_a_loss(node: ast.AST) -> bool:
+    """What the scout of the rules promises about every call that they report."""
+    return isinstance(node, ast.Call) and bool(
+        re.search(LOSS_CALL_TEXT, f"{ast.unparse(node.func)}(")
+    )
 
 
 def _agreed_activation(value: Value, origin: FileModel) -> Activation | None:

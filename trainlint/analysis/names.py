@@ -14,6 +14,7 @@ _PRIVATE_HOMES = (
     (re.compile(r"^torch\.utils\.data\.(?:dataloader|dataset|distributed|sampler)\."), "torch.utils.data."),
     (re.compile(r"^torch\.autograd\.grad_mode\."), "torch."),
     (re.compile(r"^torch\.nn\.parallel\.distributed\."), "torch.nn.parallel."),
+    (re.compile(r"^torch\.nn\.parameter\."), "torch.nn."),
     (re.compile(r"^torch\.functional\."), "torch."),
 )
 _SCHEDULER_HOME = "torch.optim.lr_scheduler."

@@ -36,8 +36,11 @@ def owners(optimizer: Value) -> set[Value]:
     return found
 
 
-def reachable(values: Iterable[Value | None]) -> set[Value]:
-    """Everything that code holding these values can get at: elements, attributes, arguments."""
+def reachable(values: Iterable[Value | None], *, through_tensors: bool = True) -> set[Value]:
+    """Everything that code holding these values can get at: elements, attributes, arguments.
+
+    Through a tensor it gets at the modules that made it: their parameters, not their modes.
+    """
     found: set[Value] = set()
     pending = deque(value for value in values if value is not None)
     while pending and len(found) < _MAX_REACHED:
@@ -53,7 +56,7 @@ def reachable(values: Iterable[Value | None]) -> set[Value]:
             pending.extend([*value.arguments, *value.keywords.values()])
         elif isinstance(value, Parameters):
             pending.append(value.owner)
-        elif isinstance(value, Tensor):
+        elif isinstance(value, Tensor) and through_tensors:
             pending.extend(value.modules)
         elif isinstance(value, FunctionValue) and value.receiver is not None:
             pending.append(value.receiver)
@@ -64,8 +67,11 @@ def reachable(values: Iterable[Value | None]) -> set[Value]:
 
 
 def may_touch(event: Event, *subjects: Value) -> bool:
-    """Whether an unresolved call can reach one of the subjects, or what they hold."""
-    held = reachable(event.arguments)
+    """Whether an unresolved call can reach one of the subjects, or what they hold.
+
+    Not through a tensor: with an output alone nobody steps, clears or switches its network.
+    """
+    held = reachable(event.arguments, through_tensors=False)
     return any(option in held for subject in subjects for option in elements(subject))
 
 

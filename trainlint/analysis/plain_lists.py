@@ -47,7 +47,10 @@ def unregistered_modules(definition: ClassDefinition) -> Iterator[ModuleCollecti
             modules = _new_modules(definition.file, statement.value, method, uses)
             if modules and statement.value is not None:
                 yield ModuleCollection(
-                    name, statement.value, modules, _container(definition.file, statement.value, uses)
+                    name,
+                    statement.value,
+                    modules,
+                    _container(definition.file, statement.value, uses),
                 )
 
 
@@ -68,12 +71,17 @@ def _new_modules(
 
 
 def _in_local_list(file: FileModel, name: ast.Name, method: FunctionDefinition) -> list[ast.expr]:
-    """``layers = []``, filled with ``layers.append(Layer())`` and kept by ``self.layers = layers``."""
+    """``layers = []``, ``layers.append(Layer())`` and then ``self.layers = layers``."""
     made = list(assigned_values(file, name))
     uses = [use for use in uses_of_variable(file, method.node, name.id) if use.node is not name]
     if len(made) != 1 or not _is_empty_list(file, made[0]) or any(use.escapes for use in uses):
         return []
-    return [item for use in uses for item in _appended(use) if _is_new_module(file, item)]
+    return [
+        item
+        for use in uses
+        for item in _appended(use)
+        if isinstance(item, ast.Call) and item.lineno < name.lineno and _is_new_module(file, item)
+    ]
 
 
 def _elements(value: ast.expr | None) -> list[ast.expr]:
@@ -110,8 +118,10 @@ def _is_new_module(file: FileModel, element: ast.expr) -> bool:
         return bool(element.elts) and _is_new_module(file, element.elts[0])
     if isinstance(element, ast.Name):
         made = list(assigned_values(file, element))
-        return bool(made) and not _is_also_attribute(file, element) and all(
-            isinstance(value, ast.Call) and _is_new_module(file, value) for value in made
+        return (
+            bool(made)
+            and not _is_also_attribute(file, element)
+            and all(isinstance(value, ast.Call) and _is_new_module(file, value) for value in made)
         )
     made_class = unchained(element)
     return (
@@ -162,7 +172,11 @@ def _passes_parameters_on(definition: ClassDefinition, name: str) -> bool:
     """Whether a loop over the list collects the parameters itself, or registers the elements."""
     for node in ast.walk(definition.node):
         if isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)):
-            loops = [node.iter] if isinstance(node, ast.For) else [item.iter for item in node.generators]
+            loops = (
+                [node.iter]
+                if isinstance(node, ast.For)
+                else [item.iter for item in node.generators]
+            )
             text = ast.unparse(node)
             over_list = any(f".{name}" in ast.unparse(loop) for loop in loops)
             if over_list and (".parameters()" in text or ".state_dict()" in text):
@@ -173,9 +187,13 @@ def _passes_parameters_on(definition: ClassDefinition, name: str) -> bool:
 def _container(file: FileModel, value: ast.expr, uses: list[Use]) -> str | None:
     called = {last_name(use.method.func) for use in uses if use.method is not None}
     parts = [*_elements(value), *(argument for use in uses for argument in _appended(use))]
-    if not all(isinstance(unchained(part), ast.Call) and makes_module(file, part) for part in parts):
+    if not all(
+        isinstance(part, (ast.Call, ast.Name))
+        and (makes_module(file, part) or _is_new_module(file, part))
+        for part in parts
+    ):
         return None
-    if isinstance(value, (ast.List, ast.ListComp)) or (isinstance(value, (ast.Name, ast.Call))):
+    if isinstance(value, (ast.List, ast.ListComp, ast.Name, ast.Call)):
         return "ModuleList" if called <= _LIST_METHODS else None
     has_names = isinstance(value, ast.Dict) and all(
         isinstance(key, ast.Constant) and isinstance(key.value, str) and "." not in key.value

@@ -28,6 +28,7 @@ _SKIPPED_FOLDERS = frozenset(
     }
 )  # fmt: skip
 _MAX_SEARCHED_FILES = 5_000
+_MAX_SEARCHED_BYTES = 500_000
 _MAX_HELD_CHARACTERS = 8_000_000
 
 
@@ -118,12 +119,15 @@ class Project:
             self._resolved[key] = self._resolve(dotted, origin, set())
         return self._resolved[key]
 
-    def files_mentioning(self, word: str) -> Iterator[FileModel]:
-        """All other-file models of the project whose text contains ``word``."""
+    def files_mentioning(self, word: str, *one_of: str) -> Iterator[FileModel]:
+        """All files of the project whose text contains ``word``, and one of some others if given."""
         self.searched = True
-        needle = word.encode()
+        needle, others = word.encode(), [other.encode() for other in one_of]
         for path, data in self._all_sources().items():
-            if needle in data and (model := self.load(path)) is not None:
+            if needle not in data or (others and not any(other in data for other in others)):
+                continue
+            model = self.load(path)
+            if model is not None:
                 yield model
 
     def _resolve(
@@ -171,7 +175,7 @@ class Project:
         looked_at = self._looked_at.setdefault(origin.path.absolute(), set())
         for folder in self._search_path(origin.path):
             base = folder.joinpath(*parts)
-            for candidate in (base.with_name(base.name + ".py"), base / "__init__.py"):
+            for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
                 looked_at.add(candidate)
                 if self._exists(candidate):
                     return self.load(candidate)
@@ -215,7 +219,8 @@ class Project:
             self._sources = {}
             for path in _python_files(self.root):
                 try:
-                    self._sources[path] = path.read_bytes()
+                    if path.is_file() and path.stat().st_size <= _MAX_SEARCHED_BYTES:
+                        self._sources[path] = path.read_bytes()
                 except OSError:
                     continue
         return self._sources

@@ -1,4 +1,4 @@
-"""What an expression stands for, told from the assignments that the file shows, without running it."""
+"""What an expression stands for, told from the assignments in the file without running them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 
 def last_name(node: ast.expr) -> str:
-    """The name that a reader would call an expression by: ``c`` for ``a.b.c``, ``a.c[0]``, ``c()``."""
+    """What a reader would call an expression: ``c`` for ``a.b.c``, ``a.c[0]`` and ``c()``."""
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):

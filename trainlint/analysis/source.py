@@ -7,6 +7,7 @@ import io
 import re
 import tokenize
 import warnings
+from bisect import bisect_right
 from functools import cached_property
 from pathlib import Path
 
@@ -62,6 +63,33 @@ class SourceFile:
         return _LINE.findall(self.text)
 
     @cached_property
+    def _statements(self) -> list[tuple[tuple[int, int], ast.stmt]]:
+        """All statements with where they start, in order of that; outer ones first."""
+        found: list[tuple[tuple[int, int], ast.stmt]] = []
+        pending: list[ast.AST] = [self.tree]
+        while pending:
+            for child in ast.iter_child_nodes(pending.pop()):
+                if isinstance(child, ast.expr):
+                    continue
+                if isinstance(child, ast.stmt):
+                    first = first_line(child)
+                    column = child.col_offset if first == child.lineno else 0
+                    found.append(((first, column), child))
+                pending.append(child)
+        found.sort(key=lambda item: item[0])
+        return found
+
+    def statement_at(self, line: int, column: int) -> ast.stmt | None:
+        """The innermost statement at a place (``ast``'s line and column), decorators included."""
+        position = bisect_right(self._statements, (line, column), key=lambda item: item[0])
+        for number in range(position - 1, -1, -1):
+            statement = self._statements[number][1]
+            end = (statement.end_lineno or statement.lineno, statement.end_col_offset or 0)
+            if (line, column) <= end:
+                return statement
+        return None
+
+    @cached_property
     def tree(self) -> ast.Module:
         """The syntax tree.
 
@@ -77,3 +105,9 @@ class SourceFile:
             raise SourceError(f"cannot parse{where}: {error.msg}") from error
         except (ValueError, RecursionError, MemoryError) as error:
             raise SourceError(f"cannot parse: {error or 'too deeply nested'}") from error
+
+
+def first_line(statement: ast.stmt) -> int:
+    """The line on which a statement starts; a definition starts at its first decorator."""
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min([statement.lineno, *(decorator.lineno for decorator in decorators)])

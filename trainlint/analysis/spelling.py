@@ -10,9 +10,9 @@ if TYPE_CHECKING:
 
 
 def spelled(file: FileModel, dotted: str) -> str | None:
-    """How the file's imports let it write ``dotted``: ``nn.ModuleList`` for ``torch.nn.ModuleList``.
+    """How the file would write ``torch.nn.ModuleList``, say: ``nn.ModuleList``.
 
-    The shortest way; None where no import at the top of the file leads there.
+    The shortest way that its imports allow; None where none at the top of the file leads there.
     """
     found: list[str] = []
     for name, bound in file.index.names_bound_in(file.tree).items():
@@ -26,3 +26,10 @@ def spelled(file: FileModel, dotted: str) -> str | None:
         elif dotted.startswith(source + "."):
             found.append(name + dotted[len(source) :])
     return min(found, key=len, default=None)
+
+
+def is_name_chain(node: ast.AST) -> bool:
+    """Whether an expression is ``a`` or ``a.b.c``: naming it again has no effect of its own."""
+    while isinstance(node, ast.Attribute):
+        node = node.value
+    return isinstance(node, ast.Name)

@@ -65,7 +65,8 @@ def is_mode_sensitive(module: Value) -> bool | None:
 
 def _inside(value: Value) -> list[Value]:
     if isinstance(value, Instance):
-        return [member for name, member in value.members.items() if not name.startswith("__")]
+        held = [member for name, member in value.members.items() if not name.startswith("__")]
+        return [*held, *value.layers]
     if isinstance(value, Object) and value.dotted.rpartition(".")[2] in modules.CONTAINERS:
         return [*value.arguments, *value.keywords.values()]
     if isinstance(value, Object) and value.copy_of is not None:

@@ -21,6 +21,7 @@ class EventKind(enum.Enum):
     FORWARD = "forward"  # (module)
     LOSS = "loss"  # (loss function), arguments: the loss's own
     BACKWARD = "backward"  # (the loss tensor)
+    GRADIENT = "gradient"  # (what is differentiated): autograd.grad and the like, no ``.grad`` fields
     STEP = "optimizer step"  # (optimizer)
     ZERO_GRAD = "zero_grad"  # (optimizer, module or parameters)
     CLIP = "clip"  # (parameters)
@@ -170,3 +171,14 @@ def events(trace: Trace, *kinds: EventKind) -> Iterator[Event]:
     for step in steps(trace):
         if isinstance(step, Event) and (not kinds or step.kind in kinds):
             yield step
+
+
+def around(trace: Trace, wanted: Step) -> list[Step]:
+    """The steps of a trace that hold a step, outermost first; empty where it is not inside any."""
+    for step in trace:
+        if step is wanted:
+            return []
+        for part in parts(step):
+            if any(item is wanted for item in steps(part)):
+                return [step, *around(part, wanted)]
+    return []

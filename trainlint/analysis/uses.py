@@ -14,7 +14,19 @@ if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
 _ONLY_READ = frozenset(
-    {"len", "enumerate", "zip", "range", "reversed", "print", "iter", "isinstance", "hasattr", "list", "bool"}
+    {
+        "len",
+        "enumerate",
+        "zip",
+        "range",
+        "reversed",
+        "print",
+        "iter",
+        "isinstance",
+        "hasattr",
+        "list",
+        "bool",
+    }
 )
 
 
@@ -58,19 +70,20 @@ def _use(file: FileModel, node: ast.expr) -> Use:
     parent = file.index.parents.get(node)
     if isinstance(parent, ast.Attribute):
         call = file.index.parents.get(parent)
-        is_call = isinstance(call, ast.Call) and call.func is parent
-        return Use(node, call if is_call and isinstance(call, ast.Call) else None, not is_call)
+        if isinstance(call, ast.Call) and call.func is parent:
+            return Use(node, call, False)
+        return Use(node, None, parent.attr in ("append", "extend", "insert"))
     if isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Load):
         return Use(node, None, _is_kept(file, parent))
-    return Use(node, None, _hands_on(file, node, parent) or _is_kept(file, node))
+    return Use(node, None, _hands_on(node, parent) or _is_kept(file, node))
 
 
-def _hands_on(file: FileModel, node: ast.expr, parent: ast.AST | None) -> bool:
-    if isinstance(parent, ast.Starred):
+def _hands_on(node: ast.expr, parent: ast.AST | None) -> bool:
+    if isinstance(parent, (ast.Starred, ast.keyword)):
         return True
-    if isinstance(parent, ast.keyword):
-        return True
-    return isinstance(parent, ast.Call) and last_name(parent.func) not in _ONLY_READ
+    if not isinstance(parent, ast.Call) or parent.func is node:
+        return False
+    return last_name(parent) not in _ONLY_READ
 
 
 def _is_kept(file: FileModel, node: ast.expr) -> bool:

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 
 _MAX_OPTIONS = 8
+_CONTAINERS = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ModuleDict"})
 
 
 @dataclass(eq=False)
@@ -80,12 +81,16 @@ class LambdaValue(Value):
 
 @dataclass(eq=False)
 class Instance(Value):
-    """An object of a class of the project. ``symbolic``: made by the model, not by the code."""
+    """An object of a class of the project. ``symbolic``: made by the model, not by the code.
+
+    ``layers`` is what its constructor hands to the constructor of a library's class above it.
+    """
 
     definition: ClassDefinition
     node: ast.AST | None = None
     symbolic: bool = False
     arguments: list[Value] = field(default_factory=list, repr=False)
+    layers: list[Value] = field(default_factory=list, repr=False)
 
 
 @dataclass(eq=False)
@@ -193,6 +198,31 @@ def choice(values: Iterable[Value]) -> Value:
     if len(found) > _MAX_OPTIONS:
         found = [*found[:_MAX_OPTIONS], Unknown()]
     return found[0] if len(found) == 1 else Choice(tuple(found))
+
+
+def without_none(value: Value) -> Value:
+    """The options that can be called or read where some option is ``None``; else the value."""
+    if not isinstance(value, Choice):
+        return value
+    kept = [
+        option
+        for option in value.options
+        if not (isinstance(option, Constant) and option.value is None)
+    ]
+    is_same = not kept or len(kept) == len(value.options)
+    return value if is_same else choice(kept)
+
+
+def contained(value: Value) -> list[Value] | None:
+    """The modules in one of torch's containers; None for anything else, or where they are unseen."""
+    if not isinstance(value, Object) or value.dotted not in _CONTAINERS:
+        return None
+    found = [
+        item
+        for argument in value.arguments
+        for item in (argument.elements if isinstance(argument, Group) else [argument])
+    ]
+    return found or None
 
 
 def is_listed(value: Value) -> bool:

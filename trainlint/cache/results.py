@@ -30,8 +30,9 @@ class _Answer:
 class ResultCache:
     """What is remembered of one project under one ``selection`` of rules and options.
 
-    Answers of other code, by its ``fingerprint``, are not used, and are replaced. Everything that is stored together holds together: an answer is kept only while all that it
-    was made from is as the stored file states say.
+    Answers of other code, by its ``fingerprint``, are not used, and are replaced. Everything that
+    is stored together holds together: an answer is kept only while all that it was made from is
+    as the stored file states say.
     """
 
     def __init__(self, folder: CacheFolder, root: str, selection: str, fingerprint: str) -> None:

@@ -23,19 +23,21 @@ def without_activation(found: SquashedInput, file: FileModel) -> Repair | None:
     node, title = activation.node, f"Remove the {activation.name}"
     argument = _argument_that_is(found, node)
     if argument is not None:
-        inner = _activated(argument, file)
-        if inner is not None:
-            return Repair(
-                title, Applicability.SAFE, lambda editor: editor.replace_with_node(argument, inner)
-            )
+        return _unwrapping(argument, _activated(argument, file), title, Applicability.SAFE)
     inner = _activated(node, file)
     if inner is not None:
-        return Repair(
-            title, Applicability.UNSAFE, lambda editor: editor.replace_with_node(node, inner)
-        )
+        return _unwrapping(node, inner, title, Applicability.UNSAFE)
     if _is_layer(node):
         return Repair(title, Applicability.UNSAFE, lambda editor: _become_identity(editor, node))
     return None
+
+
+def _unwrapping(
+    whole: ast.expr, part: ast.expr | None, title: str, applicability: Applicability
+) -> Repair | None:
+    if part is None:
+        return None
+    return Repair(title, applicability, lambda editor: editor.replace_with_node(whole, part))
 
 
 def in_log_space(found: SquashedInput, file: FileModel) -> Repair | None:

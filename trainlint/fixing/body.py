@@ -43,7 +43,7 @@ class Body:
             ):
                 self._entries += _taken_apart(line, new_line)
             else:
-                self._entries.append(_Entry(cast(Line, new_line), _members(line)))
+                self._entries.append(_Entry(cast("Line", new_line), _members(line)))
 
     def block(self) -> cst.Module | cst.IndentedBlock:
         """The block with the statements as they are now."""
@@ -113,7 +113,7 @@ class Body:
         lines[0] = lines[0].with_changes(leading_lines=comments)
         lines = [with_empty_blank_lines(line) for line in lines]
         wrapped = cast(
-            Line, header.with_changes(leading_lines=place, body=cst.IndentedBlock(lines))
+            "Line", header.with_changes(leading_lines=place, body=cst.IndentedBlock(lines))
         )
         self._entries[start:end] = [_Entry(wrapped)]
 

@@ -101,6 +101,8 @@ def _one_by_one(document: Document, described: Sequence[tuple[Report, Plan]]) ->
 
 def _carried_out(document: Document, plans: Sequence[Plan]) -> str | None:
     """The new text; none if it cannot be made, or is not as valid as the old."""
+    from libcst import CSTValidationError
+
     from trainlint.fixing.parsing import compiles, parse_ast, parse_concrete
     from trainlint.fixing.rebuild import carry_out
 
@@ -108,6 +110,6 @@ def _carried_out(document: Document, plans: Sequence[Plan]) -> str | None:
         fixed = carry_out(document, plans)
         parse_ast(fixed)
         parse_concrete(fixed)
-    except CannotFix:
+    except (CannotFix, CSTValidationError):
         return None
     return fixed if compiles(fixed) or not compiles(document.text) else None

@@ -20,7 +20,7 @@ _PRIMARIES = (cst.Name, cst.Attribute, cst.Call, cst.Subscript)
 def replacement(document: Document, target: cst.BaseExpression, code: str) -> ExpressionEdit:
     """Puts the expression ``code`` in the place of ``target``."""
     new = parse_expression(code)
-    return lambda updated, rebuilt: _fitted(document, target, new)
+    return lambda _updated, _rebuilt: _fitted(document, target, new)
 
 
 def unwrapping(

@@ -131,7 +131,10 @@ def parse_statements(code: str) -> list[cst.SimpleStatementLine | cst.BaseCompou
         CannotFix: it does not parse, or holds no statement.
     """
     parse_ast(code)
-    module = cst.parse_module(code)
+    try:
+        module = cst.parse_module(code)
+    except (cst.ParserSyntaxError, cst.CSTValidationError) as error:
+        raise CannotFix(f"LibCST cannot parse: {code}") from error
     statements = list(module.body)
     if not statements:
         raise CannotFix(f"not a statement: {code}")

@@ -47,7 +47,7 @@ class Places:
                 nodes.append(child)
         alone = self._module.with_changes(header=[], body=[top], footer=[])
         wrapper = MetadataWrapper(alone, unsafe_skip_copy=True)
-        ranges = cast(Mapping[cst.CSTNode, CodeRange], wrapper.resolve(PositionProvider))
+        ranges = cast("Mapping[cst.CSTNode, CodeRange]", wrapper.resolve(PositionProvider))
         lines_above = self._first_lines[index] - 1
         for node, place in ranges.items():
             self._ranges[node] = (

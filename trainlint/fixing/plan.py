@@ -6,11 +6,11 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
 
-import libcst as cst
-
 from trainlint.fixing.document import Block, Span, Statement
 
 if TYPE_CHECKING:
+    import libcst as cst
+
     from trainlint.fixing.arguments import ArgumentList
     from trainlint.fixing.body import Body
 

@@ -73,7 +73,7 @@ class _Rebuilder(cst.CSTTransformer):
         self, original_node: cst.CSTNode, updated_node: cst.CSTNode
     ) -> cst.CSTNode:
         if original_node in self._arguments:
-            updated_node = self._with_arguments(original_node, cast(cst.Call, updated_node))
+            updated_node = self._with_arguments(original_node, cast("cst.Call", updated_node))
         if original_node in self._bodies:
             updated_node = self._with_body(original_node, updated_node)
         for change in self._nodes.get(original_node, ()):
@@ -89,7 +89,7 @@ class _Rebuilder(cst.CSTTransformer):
     def _with_body(self, original: cst.CSTNode, updated: cst.CSTNode) -> cst.CSTNode:
         changes = self._bodies[original]
         named = {statement for change in changes for statement in change.statements}
-        body = Body(changes[0].target, cast(Block, updated), named)
+        body = Body(changes[0].target, cast("Block", updated), named)
         for change in changes:
             change.edit(body, self._rebuilt)
         return body.block()

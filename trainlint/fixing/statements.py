@@ -64,7 +64,7 @@ def remove(document: Document, plan: Plan, statement: Statement) -> None:
     plan.statements.append(document.span(statement))
     is_small = isinstance(statement, cst.BaseSmallStatement)
     if is_small and members_of(block) == [statement] and not isinstance(block, cst.Module):
-        plan.changes.append(NodeChange(statement, lambda updated, _: cst.Pass()))
+        plan.changes.append(NodeChange(statement, lambda _updated, _: cst.Pass()))
         return
     plan.changes.append(BodyChange(block, lambda body, _: body.remove(statement), (statement,)))
 
@@ -77,7 +77,7 @@ def replace(document: Document, plan: Plan, statement: Statement, code: str) -> 
     small = _single_small_statement(lines)
     if small is not None and isinstance(statement, cst.BaseSmallStatement):
         new = small.with_changes(semicolon=statement.semicolon)
-        plan.changes.append(NodeChange(statement, lambda updated, _: new))
+        plan.changes.append(NodeChange(statement, lambda _updated, _: new))
         return
     plan.changes.append(
         BodyChange(block, lambda body, _: body.replace(statement, lines), (statement,))
@@ -175,12 +175,12 @@ def _detached(document: Document, statement: Statement, rebuilt: Rebuilt) -> Lin
 def _as_line(document: Document, statement: Statement, rebuilt: Rebuilt) -> Line:
     new = rebuilt(statement)
     if isinstance(statement, cst.BaseCompoundStatement):
-        _, comments = split_at_last_blank(cast(Line, statement).leading_lines)
-        return cast(Line, new.with_changes(leading_lines=comments))
+        _, comments = split_at_last_blank(cast("Line", statement).leading_lines)
+        return cast("Line", new.with_changes(leading_lines=comments))
     line = document.parent(statement)
     assert isinstance(line, (cst.SimpleStatementLine, cst.SimpleStatementSuite))
     small = new.with_changes(semicolon=cst.MaybeSentinel.DEFAULT)
-    detached = cst.SimpleStatementLine([cast(cst.BaseSmallStatement, small)])
+    detached = cst.SimpleStatementLine([cast("cst.BaseSmallStatement", small)])
     if line.body[-1] is statement:
         detached = detached.with_changes(trailing_whitespace=line.trailing_whitespace)
     if isinstance(line, cst.SimpleStatementLine) and line.body[0] is statement:

@@ -36,7 +36,7 @@ def with_empty_blank_lines(node: Node) -> Node:
 
 
 class _EmptyBlankLines(cst.CSTTransformer):
-    def leave_EmptyLine(
+    def leave_EmptyLine(  # noqa: N802 - named by LibCST
         self, original_node: cst.EmptyLine, updated_node: cst.EmptyLine
     ) -> cst.EmptyLine:
         if is_blank(updated_node) and not updated_node.whitespace.value:

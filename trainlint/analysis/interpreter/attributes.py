@@ -23,6 +23,8 @@ from trainlint.analysis.values import (
     Unknown,
     Value,
     choice,
+    contained,
+    without_none,
 )
 
 _LOADER_PARTS = {"dataset": 0, "batch_sampler": 5, "sampler": 4}
@@ -31,6 +33,7 @@ _SAME_TENSOR = frozenset({"T", "mT", "H", "mH", "real"})
 
 def attribute_of(machine: Machine, value: Value, name: str, node: ast.AST) -> Value:
     """``value.name``."""
+    value = without_none(value)
     if isinstance(value, Choice):
         return choice(attribute_of(machine, option, name, node) for option in value.options)
     if name in value.members:
@@ -55,10 +58,20 @@ def set_attribute(
         return
     if not assigned.hint:
         assigned.hint = name
-    if machine.conditional_depth and name in value.members:
-        assigned = choice([value.members[name], assigned])
+    if isinstance(value, Instance) and isinstance(assigned, Constant):
+        _forget_outputs(machine, value.members.get(name), assigned)
+    is_replaced_layer = isinstance(value, Object) and value.dotted.startswith("torchvision.models.")
+    if machine.conditional_depth and (name in value.members or is_replaced_layer):
+        held = value.members.get(name) or Unknown(hint=name, parent=value)
+        assigned = choice([held, assigned])
     value.members[name] = assigned
     machine.emit(EventKind.SET, node, value, (assigned,))
+
+
+def _forget_outputs(machine: Machine, old: Value | None, new: Constant) -> None:
+    """A flag that changes may change what modules return."""
+    if old is not None and not (isinstance(old, Constant) and old.value == new.value):
+        machine.forward_results.clear()
 
 
 def element_of(value: Value, key: str) -> Value:
@@ -89,6 +102,10 @@ def item_of(value: Value, index: ast.expr) -> Value:
             inside = value.arguments
             return inside[index.value] if -len(inside) <= index.value < len(inside) else Unknown()
         return Unknown(hint="module", parent=value)
+    inside = contained(value)
+    if inside and isinstance(value, Object):
+        only = value.arguments[0] if len(value.arguments) == 1 else None
+        return _item_of_group(only if isinstance(only, Group) else Group(inside, open=True), index)
     item = element_of(value, f"[{ast.unparse(index)}]")
     if isinstance(item, Tensor) and isinstance(index, ast.Constant) and isinstance(index.value, str):
         item.hint = index.value
@@ -144,7 +161,7 @@ def _known_attribute(machine: Machine, value: Value, name: str, node: ast.AST) -
             return FunctionValue(method, closure=machine.module_environment(method.file))
         return _class_attribute(machine, value, name)
     if isinstance(value, Object):
-        return _of_object(value, name)
+        return _of_object(machine, value, name, node)
     if isinstance(value, Tensor):
         return _of_tensor(value, name)
     if name == "module" and has_role(value, Role.MODULE):
@@ -152,9 +169,12 @@ def _known_attribute(machine: Machine, value: Value, name: str, node: ast.AST) -
     return None
 
 
-def _of_object(value: Object, name: str) -> Value | None:
-    if name == "module" and value.dotted in modules.WRAPPERS and value.arguments:
-        return value.arguments[0]
+def _of_object(machine: Machine, value: Object, name: str, node: ast.AST) -> Value | None:
+    if value.dotted in modules.WRAPPERS and value.arguments:
+        inside = value.arguments[0]
+        if name == "module" and value.dotted in modules.DISTRIBUTED_WRAPPERS:
+            return inside
+        return attribute_of(machine, inside, name, node)
     if value.dotted in training.LOADER_CLASSES and name in _LOADER_PARTS:
         found = value.argument(_LOADER_PARTS[name], name)
         if found is None and name == "sampler":

@@ -29,6 +29,7 @@ from trainlint.analysis.values import (
     Unknown,
     Value,
     choice,
+    without_none,
 )
 
 
@@ -73,6 +74,7 @@ def call_value(
     node: ast.Call,
 ) -> Value:
     """Call a value that has already been evaluated."""
+    callee = without_none(callee)
     if isinstance(callee, Choice):
         return _call_choice(machine, callee, arguments, keywords, node)
     if isinstance(callee, FunctionValue):
@@ -279,6 +281,8 @@ def _call_super(machine: Machine, node: ast.Call, name: str) -> Value:
         if method is not None:
             bound = FunctionValue(method, receiver, machine.module_environment(method.file))
             return run_function(machine, bound, arguments, keywords, node)
+        if name == "__init__":
+            receiver.layers = arguments
         if name in ("train", "eval", "zero_grad", "step"):
             return call_method(machine, receiver, name, arguments, keywords, node, inherited=True)
     return mix(*arguments)

@@ -82,12 +82,19 @@ def _truth_of_comparison(machine: Machine, test: ast.Compare) -> bool | None:
     if not isinstance(operator, (ast.Eq, ast.NotEq, ast.Is, ast.IsNot)):
         return None
     positive = isinstance(operator, (ast.Eq, ast.Is))
+    if _is_gradient(test.left) and isinstance(right, Constant) and right.value is None:
+        return not positive
     if isinstance(left, Constant) and isinstance(right, Constant):
         return (left.value == right.value) is positive
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Constant) and one.value is None and _is_object(other):
             return not positive
     return None
+
+
+def _is_gradient(node: ast.expr) -> bool:
+    """Without a gradient there is nothing to clear or clip: the path on which it exists matters."""
+    return isinstance(node, ast.Attribute) and node.attr == "grad"
 
 
 def _truth_of_membership(left: Value, right: Value, positive: bool) -> bool | None:
@@ -113,14 +120,17 @@ def _is_object(value: Value) -> bool:
 
 def _condition(machine: Machine, test: ast.expr) -> Condition:
     """The question that a test asks, keyed by the identity of the values that it reads."""
+    facts = machine.file.reading(test)
+    is_volatile = facts.calls or not facts.attributes.isdisjoint(
+        _CHANGES_BY_ITSELF | machine.file.counters
+    )
     if isinstance(test, (ast.Name, ast.Attribute)):
         value = value_of(machine, test)
-        return Condition(f"#{id(value)}", _birth(value), _is_volatile(machine, test))
-    reads = [node for node in ast.walk(test) if isinstance(node, ast.Name)]
-    values = [value_of(machine, node) for node in reads]
-    identities = ",".join(f"{node.id}#{id(value)}" for node, value in zip(reads, values, strict=True))
+        return Condition(f"#{value.birth}", _birth(value), is_volatile)
+    values = [value_of(machine, node) for node in facts.names]
+    identities = ",".join(f"#{value.birth}" for value in values)
     birth = max((_birth(value) for value in values), default=0)
-    return Condition(f"{ast.unparse(test)}|{identities}", birth, _is_volatile(machine, test))
+    return Condition(f"{facts.text}|{identities}", birth, is_volatile)
 
 
 def _birth(value: Value) -> int:
@@ -128,13 +138,3 @@ def _birth(value: Value) -> int:
     while isinstance(value, Unknown) and value.parent is not None:
         value = value.parent
     return value.birth
-
-
-def _is_volatile(machine: Machine, test: ast.expr) -> bool:
-    counters = machine.file.counters
-    for node in ast.walk(test):
-        if isinstance(node, (ast.Call, ast.Await)):
-            return True
-        if isinstance(node, ast.Attribute) and (node.attr in _CHANGES_BY_ITSELF or node.attr in counters):
-            return True
-    return False

@@ -21,6 +21,7 @@ from trainlint.analysis.values import (
     Unknown,
     Value,
     choice,
+    contained,
     elements,
     is_listed,
 )
@@ -142,8 +143,12 @@ def _dict(machine: Machine, node: ast.expr) -> Value:
 def _subscript(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.Subscript)
     container = evaluate(machine, node.value)
-    if not isinstance(node.slice, ast.Slice):
-        evaluate(machine, node.slice)
+    if isinstance(node.slice, ast.Slice):
+        return item_of(container, node.slice)
+    index = evaluate(machine, node.slice)
+    key = index.value if isinstance(index, Constant) else None
+    if isinstance(key, (str, int)) and isinstance(container, (Group, Object)):
+        return item_of(container, ast.copy_location(ast.Constant(key), node.slice))
     return item_of(container, node.slice)
 
 
@@ -270,7 +275,8 @@ def each(iterated: Value) -> Value:
         return iterated
     if isinstance(iterated, Generator):
         return Unknown()
-    return element_of(iterated, "[each]")
+    inside = contained(iterated)
+    return choice(inside) if inside else element_of(iterated, "[each]")
 
 
 def _text(machine: Machine, node: ast.expr) -> Value:
@@ -286,6 +292,17 @@ def _yield(machine: Machine, node: ast.expr) -> Value:
     value = evaluate(machine, node.value) if node.value is not None else Constant(None)
     if machine.frame.on_yield is not None:
         machine.frame.on_yield(value)
+    return Unknown()
+
+
+def _yield_from(machine: Machine, node: ast.expr) -> Value:
+    assert isinstance(node, ast.YieldFrom)
+    iterated = evaluate(machine, node.value)
+    if machine.frame.on_yield is not None:
+        loop = Loop(node, machine.file, iterated, Unknown().birth)
+        with machine.recording(loop.body):
+            machine.frame.on_yield(each(iterated))
+        machine.add(loop)
     return Unknown()
 
 
@@ -324,6 +341,7 @@ _HANDLERS: dict[type[ast.expr], Callable[[Machine, ast.expr], Value]] = {
     ast.DictComp: _dict_comprehension,
     ast.JoinedStr: _text,
     ast.Yield: _yield,
+    ast.YieldFrom: _yield_from,
     ast.Await: _await,
     ast.Starred: _await,
 }

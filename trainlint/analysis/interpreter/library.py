@@ -17,6 +17,7 @@ from trainlint.analysis.values import (
     Constant,
     External,
     FunctionValue,
+    Generator,
     Group,
     LambdaValue,
     Object,
@@ -49,7 +50,7 @@ def call_library(
     if context is not None:
         return context
     if dotted == "builtins.filter" and len(arguments) > 1:
-        return arguments[1]
+        return Group([each(arguments[1])], open=True)
     if dotted in PASS_THROUGH:
         return arguments[0] if arguments else Unknown()
     if dotted in tensors.NEW_DATA_FUNCTIONS:
@@ -126,6 +127,7 @@ def _backward(machine: Machine, arguments: Arguments, keywords: Keywords, node: 
 
 
 def _gradients(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    machine.emit(EventKind.GRADIENT, node, arguments[0] if arguments else keywords.get("outputs"))
     return Tensor(origins=frozenset({"gradient"}))
 
 
@@ -141,13 +143,6 @@ def _save(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.
 
 def _load(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     return Object("torch.load", node, arguments, keywords)
-
-
-def _set_grad_enabled(
-    machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call
-) -> Value:
-    machine.emit(EventKind.GRAD_MODE, node, arguments[0] if arguments else keywords.get("mode"))
-    return Constant(None)
 
 
 def _deepcopy(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
@@ -169,7 +164,18 @@ def _getattr(machine: Machine, arguments: Arguments, keywords: Keywords, node: a
 
 
 def _next(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    if arguments and isinstance(arguments[0], Generator):
+        return _one_of(machine, arguments[0])
     return each(arguments[0]) if arguments else Unknown()
+
+
+def _one_of(machine: Machine, generator: Generator) -> Value:
+    """What ``next`` takes from a generator function; its loops stand here as if run whole."""
+    from trainlint.analysis.interpreter.generators import run_generator
+
+    yielded: list[Value] = []
+    run_generator(machine, generator, yielded.append)
+    return choice(yielded)
 
 
 def _unwrapping(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
@@ -196,14 +202,13 @@ def _initial_weights(
 
 _SPECIAL: dict[str, Callable[[Machine, Arguments, Keywords, ast.Call], Value]] = {
     "torch.autograd.backward": _backward,
-    "torch.autograd.grad": _gradients,
+    **dict.fromkeys(tensors.DIFFERENTIATING_FUNCTIONS, _gradients),
     "torch.nn.utils.clip_grad_norm_": _clip,
     "torch.nn.utils.clip_grad_norm": _clip,
     "torch.nn.utils.clip_grad_value_": _clip,
     "torch.nn.utils.clip_grad.clip_grad_norm_": _clip,
     "torch.save": _save,
     "torch.load": _load,
-    "torch.set_grad_enabled": _set_grad_enabled,
     "torch.argmax": _detached,
     "torch.from_numpy": _detached,
     "torch.no_grad": _unwrapping,

@@ -23,7 +23,8 @@ from trainlint.analysis.values import (
 )
 
 MAX_CALL_DEPTH = 12
-BUDGET = 20_000
+RUN_BUDGET = 20_000
+FILE_BUDGET = 50_000
 
 
 @dataclass
@@ -38,21 +39,32 @@ class Frame:
     on_yield: Callable[[Value], None] | None = None
 
 
+@dataclass
+class Memory:
+    """What the runs of one file share: module environments, and one object of each class.
+
+    ``budget`` is what is left for all of them, in expressions and statements evaluated.
+    """
+
+    modules: dict[FileModel, ModuleEnvironment] = field(default_factory=dict)
+    instances: dict[ClassDefinition, Instance] = field(default_factory=dict)
+    budget: int = FILE_BUDGET
+
+
 class Machine:
     """Holds what the evaluating functions share. One machine makes one trace."""
 
-    def __init__(self, file: FileModel) -> None:
+    def __init__(self, file: FileModel, memory: Memory) -> None:
         self.project = file.project
         self.trace: Trace = []
-        self.budget = BUDGET
+        self.budget = min(RUN_BUDGET, memory.budget)
         self.conditional_depth = 0
         self.active: list[FunctionDefinition] = []
         self.entered: set[FunctionDefinition] = set()
         self.gradients = True
         self.noted: dict[ast.expr, Value] | None = None
         self.forward_results: dict[object, Value] = {}
-        self._modules: dict[FileModel, ModuleEnvironment] = {}
-        self._instances: dict[ClassDefinition, Instance] = {}
+        self._memory = memory
         self.frame = Frame(file, self.module_environment(file))
 
     @property
@@ -137,19 +149,19 @@ class Machine:
 
     def module_environment(self, file: FileModel) -> ModuleEnvironment:
         """The environment of a file's top level."""
-        if file not in self._modules:
-            self._modules[file] = ModuleEnvironment(lambda name: self._find_global(file, name))
-        return self._modules[file]
+        if file not in self._memory.modules:
+            self._memory.modules[file] = ModuleEnvironment(lambda name: self._find_global(file, name))
+        return self._memory.modules[file]
 
     def symbolic_instance(self, definition: ClassDefinition) -> Instance:
         """An object of a class as its constructor makes it from unknown arguments."""
-        if definition not in self._instances:
+        if definition not in self._memory.instances:
             from trainlint.analysis.interpreter.calls import construct_symbolic
 
             instance = Instance(definition, symbolic=True, hint="self")
-            self._instances[definition] = instance
+            self._memory.instances[definition] = instance
             construct_symbolic(self, instance)
-        return self._instances[definition]
+        return self._memory.instances[definition]
 
     def symbolic_parameters(
         self, function: FunctionDefinition, receiver: Value | None

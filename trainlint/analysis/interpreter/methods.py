@@ -11,7 +11,8 @@ from trainlint.analysis.interpreter.library import activated, logarithm
 from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.interpreter.module_calls import call_module, loss_value
 from trainlint.analysis.knowledge import modules, tensors
-from trainlint.analysis.roles import Role, has_role, role
+from trainlint.analysis.knowledge.libraries import BYSTANDERS
+from trainlint.analysis.roles import Role, has_role, role, unwrapped
 from trainlint.analysis.trace import Branch, EventKind, Trace
 from trainlint.analysis.values import (
     Choice,
@@ -28,7 +29,9 @@ from trainlint.analysis.values import (
     Unknown,
     Value,
     choice,
+    contained,
     is_listed,
+    without_none,
 )
 
 
@@ -70,11 +73,15 @@ def call_method(
     inherited: bool = False,
 ) -> Value:
     """Call a method; ``inherited`` skips the project's own definition of it."""
+    receiver = _behind_wrapper(without_none(receiver), name)
     found = MethodCall(machine, receiver, name, arguments, keywords, node)
     if isinstance(receiver, Instance) and not inherited:
         own = _own_method(found, receiver)
         if own is not None:
             return own
+    stored = receiver.members.get(name) if isinstance(receiver, (Unknown, Object)) else None
+    if isinstance(stored, (Object, Instance, FunctionValue, LambdaValue, External)):
+        return _call_stored(found, stored)
     if isinstance(receiver, Choice) and _is_split(receiver, name):
         return _call_options(found, receiver)
     if isinstance(receiver, FunctionValue):
@@ -85,6 +92,22 @@ def call_method(
         if result is not None:
             return result
     return _other(found)
+
+
+def _call_stored(call: MethodCall, stored: Value) -> Value:
+    """``args.criterion(...)``: what was kept as an attribute of a foreign object is called."""
+    from trainlint.analysis.interpreter.calls import call_value
+
+    return call_value(call.machine, stored, call.arguments, call.keywords, call.node)
+
+
+def _behind_wrapper(receiver: Value, name: str) -> Value:
+    """``torch.compile(model).generate()`` is the model's own method."""
+    if not isinstance(receiver, Object) or receiver.dotted not in modules.WRAPPERS:
+        return receiver
+    inside = unwrapped(receiver)
+    has_own = isinstance(inside, Instance) and inside.definition.method(name) is not None
+    return inside if has_own and name not in _VERBS and name != "forward" else receiver
 
 
 def _own_method(call: MethodCall, receiver: Instance) -> Value | None:
@@ -128,7 +151,12 @@ def _has_loop(node: ast.AST) -> bool:
 
 
 def _is_split(receiver: Choice, name: str) -> bool:
-    """Whether the options have to be called one by one: some are objects of the project."""
+    """Whether the options have to be called one by one: some are objects of the project.
+
+    Tensors each keep what they know.
+    """
+    if all(isinstance(option, Tensor) for option in receiver.options):
+        return True
     return any(
         isinstance(option, Instance) and option.definition.method(name) is not None
         for option in receiver.options
@@ -147,7 +175,8 @@ def _call_options(call: MethodCall, receiver: Choice) -> Value:
                 )
             )
         branch.ways.append(((), trace))
-    call.machine.add(branch)
+    if any(trace for _, trace in branch.ways):
+        call.machine.add(branch)
     return choice(results)
 
 
@@ -304,20 +333,30 @@ def _log(call: MethodCall) -> Value | None:
 def _zero(call: MethodCall) -> Value:
     """``p.grad.zero_()`` clears the gradient of ``p``."""
     receiver = call.receiver
-    if isinstance(receiver, Unknown) and receiver.hint == "grad" and receiver.parent is not None:
-        call.emit(EventKind.ZERO_GRAD, receiver.parent)
-    elif isinstance(receiver, Unknown) and receiver.hint == "data" and receiver.parent is not None:
+    if (isinstance(receiver, Unknown) and receiver.hint == "grad" and receiver.parent is not None) or (isinstance(receiver, Unknown) and receiver.hint == "data" and receiver.parent is not None):
         call.emit(EventKind.ZERO_GRAD, receiver.parent)
     elif isinstance(receiver, (Unknown, Tensor)) and "grad" in ast.unparse(call.node.func):
         call.emit(EventKind.ZERO_GRAD, receiver)
     return receiver
 
 
+def _overwrite(call: MethodCall) -> Value | None:
+    """``p.grad.fill_(value)`` leaves nothing of the gradient that was there."""
+    receiver = call.receiver
+    if not (isinstance(receiver, Unknown) and receiver.hint == "grad" and receiver.parent):
+        return None
+    call.emit(EventKind.ZERO_GRAD, receiver.parent)
+    return receiver
+
+
+_GROWING = frozenset({"torch.nn.ModuleList", "torch.nn.Sequential", "torch.nn.ModuleDict"})
 _CHANGES_LIST = frozenset({"pop", "popleft", "popitem", "remove", "clear", "reverse", "sort"})
 
 
 def _list_method(call: MethodCall) -> Value | None:
     group = call.receiver
+    if isinstance(group, Object) and group.dotted in _GROWING:
+        return _container_method(call, group)
     if not isinstance(group, Group):
         return None
     if call.name in ("append", "add", "insert", "appendleft"):
@@ -336,6 +375,19 @@ def _list_method(call: MethodCall) -> Value | None:
         return None
     group.open = True
     return Constant(None)
+
+
+def _container_method(call: MethodCall, container: Object) -> Value | None:
+    """``nn.ModuleList().append(layer)``; the whole of what it holds is not known any more."""
+    if call.name in ("append", "insert", "extend", "update"):
+        container.arguments = [*container.arguments, *call.arguments[-1:], Group(open=True)]
+        return container
+    inside = contained(container)
+    if inside and call.name == "values":
+        return Group(inside, open=True)
+    if inside and call.name == "items":
+        return Group([Group([Unknown(), choice(inside)])], open=True)
+    return None
 
 
 def _detach(call: MethodCall) -> Value | None:
@@ -386,6 +438,8 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "save_pretrained": _save,
     "log": _log,
     "zero_": _zero,
+    "fill_": _overwrite,
+    "copy_": _overwrite,
     "prepare": _prepare,
     "setup": _prepare,
     "no_sync": _scope,
@@ -422,6 +476,8 @@ def _other(call: MethodCall) -> Value:
         return mix(receiver, *call.arguments)
     if isinstance(receiver, Object) and receiver.dotted == "functools.partial":
         return Unknown()
+    if isinstance(receiver, Object) and receiver.dotted.startswith(BYSTANDERS):
+        return Unknown(hint=name)
     if isinstance(receiver, (Constant, External)):
         return Unknown()
     call.machine.emit(EventKind.OPAQUE, call.node, receiver, call.everything)

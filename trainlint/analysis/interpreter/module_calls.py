@@ -132,13 +132,21 @@ def _library_result(
         last = unwrapped(_last_layer(module))
         if isinstance(last, (Instance, Object, Choice)):
             return _result(machine, last, arguments, {}, node)
-    if module.dotted.startswith("torchvision.models."):
-        head = next((module.members[name] for name in _ZOO_HEADS if name in module.members), None)
-        if head is not None:
-            return _result(machine, unwrapped(head), arguments, {}, node)
+    head = _replaced_head(module)
+    if head is not None:
+        return _result(machine, unwrapped(head), arguments, {}, node)
     if module.dotted in ("torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten") and arguments:
         return arguments[0] if isinstance(arguments[0], Tensor) else Unknown()
     return Unknown()
+
+
+def _replaced_head(module: Object) -> Value | None:
+    """The layer that was put in place of the last one of a torchvision classifier."""
+    if not module.dotted.startswith("torchvision.models."):
+        return None
+    if any(word in module.dotted for word in ("inception", "googlenet", "detection")):
+        return None
+    return next((module.members[name] for name in _ZOO_HEADS if name in module.members), None)
 
 
 def _last_layer(sequential: Object) -> Value:
@@ -164,13 +172,24 @@ def _run_forward(
 
     method = module.definition.method("forward")
     if method is None:
-        return Unknown()
+        return _run_inherited_sequence(machine, module, arguments, node)
     key = (_same_behaviour(module), _constants(arguments), _constants(keywords.values()), *keywords)
     if key not in machine.forward_results:
         bound = FunctionValue(method, module, machine.module_environment(method.file))
         machine.forward_results[key] = Unknown()
         machine.forward_results[key] = run_function(machine, bound, arguments, keywords, node)
     return machine.forward_results[key]
+
+
+def _run_inherited_sequence(
+    machine: Machine, module: Instance, arguments: list[Value], node: ast.Call
+) -> Value:
+    """A class that is an ``nn.Sequential`` of the layers that its constructor hands upwards."""
+    layers = module.layers
+    is_sequence = "torch.nn.Sequential" in module.definition.external_bases()
+    if not (is_sequence and layers):
+        return Unknown()
+    return _result(machine, unwrapped(layers[-1]), arguments, {}, node)
 
 
 def _same_behaviour(module: Instance) -> object:

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.definitions import FunctionDefinition
 from trainlint.analysis.interpreter.calls import run_body
-from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.interpreter.machine import RUN_BUDGET, Machine, Memory
 from trainlint.analysis.interpreter.statements import run_block
+from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT
 from trainlint.analysis.trace import Trace
 from trainlint.analysis.values import FunctionValue, Value
 
@@ -48,36 +50,40 @@ class Run:
 
 def runs_of(file: FileModel) -> list[Run]:
     """Runs that together reach every function of the file that could matter for training."""
-    module = _run_module(file)
+    memory = Memory()
+    module = _run_module(file, memory)
     found = [module]
     entered = set(module.entered)
     for function in _by_calls(file):
-        if function not in entered and _matters(file, function):
-            run = _run_function(file, function)
+        if function not in entered and memory.budget > 0 and _matters(file, function):
+            run = _run_function(file, function, memory)
             found.append(run)
             entered |= run.entered
     return found
 
 
-def _run_module(file: FileModel) -> Run:
-    machine = Machine(file)
+def _run_module(file: FileModel, memory: Memory) -> Run:
+    machine = Machine(file, memory)
     with machine.recording(machine.trace):
         run_block(machine, file.tree.body)
-    return _finished(file, None, machine)
+    return _finished(file, None, machine, memory)
 
 
-def _run_function(file: FileModel, function: FunctionDefinition) -> Run:
-    machine = Machine(file)
+def _run_function(file: FileModel, function: FunctionDefinition, memory: Memory) -> Run:
+    machine = Machine(file, memory)
     receiver: Value | None = None
     if function.owner is not None and not function.is_static:
         receiver = machine.symbolic_instance(function.owner)
     environment = machine.symbolic_parameters(function, receiver)
     closure = machine.module_environment(file)
     run_body(machine, FunctionValue(function, receiver, closure), environment, function.node)
-    return _finished(file, function, machine)
+    return _finished(file, function, machine, memory)
 
 
-def _finished(file: FileModel, root: FunctionDefinition | None, machine: Machine) -> Run:
+def _finished(
+    file: FileModel, root: FunctionDefinition | None, machine: Machine, memory: Memory
+) -> Run:
+    memory.budget -= min(RUN_BUDGET, memory.budget) - max(machine.budget, 0)
     return Run(file, root, machine.trace, frozenset(machine.entered), not machine.exhausted)
 
 
@@ -105,6 +111,6 @@ def _matters(file: FileModel, function: FunctionDefinition) -> bool:
             return True
         if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
             name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-            if "loss" in name.lower() or "criteri" in name.lower():
+            if re.search(LOSS_CALL_TEXT, f"{name}("):
                 return True
     return False

@@ -21,6 +21,7 @@ _KINDS = {
     "torch.autocast": "autocast",
     "torch.cpu.amp.autocast": "autocast",
 }
+GRAD_SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 GRAD_OFF = frozenset({"no_grad", "inference_mode"})
 
 
@@ -37,6 +38,12 @@ def context_of(
     if kind == "set_grad_enabled" and isinstance(subject, Constant):
         kind = "enable_grad" if subject.value else "no_grad"
     return Context(kind, node, subject)
+
+
+def uncalled_context(dotted: str, node: ast.expr) -> Context | None:
+    """What ``with torch.no_grad:`` means: the missing parentheses have a rule of their own."""
+    kind = _KINDS.get(dotted)
+    return Context(kind, node) if kind is not None and kind != "set_grad_enabled" else None
 
 
 def decorator_scopes(function: FunctionDefinition) -> list[tuple[str, ast.expr]]:

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 
 from trainlint.analysis.interpreter.conditions import assumptions, truth
 from trainlint.analysis.interpreter.expressions import bind, each, evaluate, mix
 from trainlint.analysis.interpreter.generators import run_generator
 from trainlint.analysis.interpreter.machine import Machine
-from trainlint.analysis.trace import Assumptions, Attempt, Branch, Jump, Loop, Scope, Trace
+from trainlint.analysis.interpreter.scopes import GRAD_SWITCHES, uncalled_context
+from trainlint.analysis.trace import Assumptions, Attempt, Branch, EventKind, Jump, Loop, Scope, Trace
 from trainlint.analysis.values import (
     ClassValue,
     Constant,
     Context,
+    External,
     FunctionValue,
     Generator,
     Group,
@@ -42,11 +44,19 @@ def run_block(machine: Machine, statements: Sequence[ast.stmt]) -> bool:
 
 def _expression(machine: Machine, node: ast.stmt) -> bool:
     assert isinstance(node, ast.Expr)
-    evaluate(machine, node.value)
+    value = evaluate(machine, node.value)
+    if isinstance(value, Context) and isinstance(node.value, ast.Call):
+        _switch_gradients(machine, value)
     if isinstance(node.value, ast.Call) and machine.file.qualified(node.value.func) in _LEAVES_PROGRAM:
         machine.add(Jump.RAISE)
         return True
     return False
+
+
+def _switch_gradients(machine: Machine, context: Context) -> None:
+    """``torch.set_grad_enabled(False)`` as a statement holds from here on."""
+    if machine.file.qualified(getattr(context.node, "func", context.node)) in GRAD_SWITCHES:
+        machine.emit(EventKind.GRAD_MODE, context.node, context.subject)
 
 
 def _assign(machine: Machine, node: ast.stmt) -> bool:
@@ -211,19 +221,13 @@ def _run_loop(
 def _forget_counters(machine: Machine, node: ast.For | ast.AsyncFor | ast.While) -> None:
     """Numbers that the body changes are another value on each lap."""
     values = machine.frame.environment.values
-    for name in _stored_names(node):
+    for name in machine.file.names_stored_in(node):
         held = values.get(name)
         is_number = isinstance(held, Constant) or (
             isinstance(held, Object) and held.dotted.startswith("builtins.")
         )
         if is_number or (isinstance(held, Unknown) and held.parent is None):
             values[name] = Unknown(hint=name)
-
-
-def _stored_names(node: ast.AST) -> Iterator[str]:
-    for item in ast.walk(node):
-        if isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store):
-            yield item.id
 
 
 def _can_break(node: ast.While) -> bool:
@@ -298,6 +302,8 @@ def _with_items(
         return run_block(machine, node.body)
     item, rest = items[0], items[1:]
     value = evaluate(machine, item.context_expr)
+    if isinstance(value, External):
+        value = uncalled_context(value.dotted, item.context_expr) or value
     ended = False
 
     def body(entered: Value) -> None:

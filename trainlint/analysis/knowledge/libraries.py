@@ -13,6 +13,12 @@ _HARMLESS = (
     "absl.logging.", "torchinfo.", "torchsummary.", "thop.", "evaluate.", "datasets.", "sacrebleu.",
     "jiwer.", "editdistance.", "Levenshtein.", "gym.", "gymnasium.", "tiktoken.", "visdom.",
 )  # fmt: skip
+# Whose objects take, keep and show things, and change nothing about training.
+BYSTANDERS = (
+    "argparse.", "logging.", "time.", "datetime.", "json.", "csv.", "re.", "pathlib.", "random.",
+    "collections.Counter", "yaml.", "matplotlib.", "pandas.", "tensorboardX.", "wandb.", "tqdm.",
+    "torch.utils.tensorboard.", "rich.", "absl.logging", "threading.", "subprocess.",
+)  # fmt: skip
 PASS_THROUGH = frozenset(
     {
         "tqdm.tqdm", "tqdm.auto.tqdm", "tqdm.notebook.tqdm", "tqdm.std.tqdm", "tqdm.trange",
@@ -26,3 +32,10 @@ PASS_THROUGH = frozenset(
 def is_harmless(dotted: str) -> bool:
     """Whether a library's function leaves models, optimizers and gradients alone."""
     return dotted.startswith(_HARMLESS)
+
+SETS_EPOCH_ITSELF = frozenset(
+    {
+        "accelerate", "lightning", "pytorch_lightning", "ignite", "mmengine", "mmcv", "composer",
+        "fastai", "catalyst", "colossalai", "torchtnt", "ray",
+    }
+)  # fmt: skip

@@ -75,3 +75,15 @@ LOSS_FUNCTIONS |= {
     "torchvision.ops.sigmoid_focal_loss": FOCAL,
     "torchvision.ops.focal_loss.sigmoid_focal_loss": FOCAL,
 }
+
+LOSS_CALL_TEXT = (
+    r"(?:[lL]oss|LOSS|[cC]rit|[eE]ntropy|[oO]bjective|nll|NLL|[kK][lL]_?[dD]iv|kld|KLD|bce|BCE"
+    r"|mse|MSE|(?:\.ce|\bCE|\bl1|\bL1)(?=[_(]))[\w\[\]()'\"]*\("
+)
+"""How a call of a loss looks in the source, by the names that people give to losses."""
+
+LOSS_CALL_PIECES = (
+    "loss", "crit", "ntropy", "bjective", "nll", "l_div", "ldiv", "kld", "bce", "mse", ".ce(",
+    ".ce_", "l1(", "l1_",
+)  # fmt: skip
+"""In small letters, each such text holds one of these, or ``CE``: cheap to look for first."""

@@ -46,6 +46,13 @@ NEW_DATA_FUNCTIONS = frozenset(
         "torch.empty_like", "torch.full_like", "torch.randint_like",
     }
 )  # fmt: skip
+DIFFERENTIATING_FUNCTIONS = frozenset(
+    {
+        "torch.autograd.grad", "torch.func.grad", "torch.func.grad_and_value", "torch.func.vjp",
+        "torch.func.jacrev", "torch.func.jacfwd", "torch.autograd.functional.jacobian",
+        "torch.autograd.functional.hessian", "torch.autograd.functional.vjp", "functorch.grad",
+    }
+)  # fmt: skip
 LOG_OF = {"softmax": "log_softmax", "sigmoid": "log_sigmoid"}
 LOG_FUNCTIONS = frozenset({"torch.log", "torch.log_"})
 

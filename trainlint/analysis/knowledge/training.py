@@ -138,5 +138,5 @@ def sounds_like_evaluation(name: str) -> bool:
 def looks_like_loss_result(name: str) -> bool:
     """Whether people would name so what a loss function returned, and not what belongs to it."""
     return bool(re.search(r"loss|(^|_)cost($|_)", name, re.IGNORECASE)) and not (
-        _NO_LOSS_RESULT.search(name) or looks_like_loss_function(name) and "_loss" not in name
+        _NO_LOSS_RESULT.search(name) or (looks_like_loss_function(name) and "_loss" not in name)
     )

@@ -6,18 +6,17 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from trainlint.analysis.callers import callers
-from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.interpreter.scopes import GRAD_OFF
-from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
-from trainlint.analysis.ownership import may_touch, reachable
+from trainlint.analysis.ownership import are_apart, reachable
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.roles import Role, has_role, unwrapped
-from trainlint.analysis.trace import Call, Event, EventKind, Loop, Scope, Step, Trace, parts, steps
-from trainlint.analysis.values import Constant, Instance, Object, Tensor, Unknown, Value, elements
+from trainlint.analysis.trace import Call, Event, EventKind, Loop, Scope, Step, Trace, events, parts
+from trainlint.analysis.values import Constant, Object, Unknown, Value, elements
 
 TRAIN, EVAL, ENTRY, UNKNOWN = "train", "eval", "entry", "unknown"
+_DIFFERENTIATES = frozenset({EventKind.BACKWARD, EventKind.GRADIENT})
+_EVALUATED, _FORWARD, _BACKWARD = "evaluated", "forward", "backward"
 
 
 @dataclass(frozen=True)
@@ -25,26 +24,34 @@ class Moment:
     """What holds at one point of a path, for one model.
 
     ``mode``: ``train``, ``eval``, ``entry`` (as the caller left it) or ``unknown`` (something
-    unresolved may have changed it). ``switch`` is the event that set it, ``evaluated`` whether
-    the model has run as an evaluation since. ``gradients``: on, off, or None for unknown.
+    unresolved may have changed it). ``switch`` is the event that set it, in the innermost of the
+    calls ``switched_in``. ``gradients``: on, off, or None for unknown. ``calls`` and ``loops`` are
+    those that the point lies in, outermost first. ``progress``: how far a training step on a model
+    left in eval mode has got.
     """
 
     mode: str
     switch: Event | None = None
-    evaluated: bool = False
+    switched_in: tuple[Call, ...] = ()
     gradients: bool | None = True
-    loop: Loop | None = None
-    call: Call | None = None
+    calls: tuple[Call, ...] = ()
+    loops: tuple[Loop, ...] = ()
+    progress: str = ""
 
 
 @dataclass(frozen=True)
 class ForwardPass:
-    """A model's forward pass at a moment, in a run."""
+    """A model's forward pass at a moment, in a run.
+
+    ``is_differentiated``: something is, under the same ``eval()``: a teacher, an attack, a saliency
+    map.
+    """
 
     run: Run
     model: Value
     event: Event
     moment: Moment
+    is_differentiated: bool
 
 
 @dataclass(frozen=True)
@@ -53,94 +60,103 @@ class TrainedInEval:
 
     model: Value
     switch: Event
-    backward: Event
+    step: Event
+    loop: Loop
 
 
 class _Modes(Protocol[Moment]):
-    def __init__(self, run: Run, model: Value) -> None:
-        self.run = run
+    def __init__(self, model: Value, reach: dict[Event, set[Value]]) -> None:
         self.model = model
         self.same = set(elements(model)) | {unwrapped(item) for item in elements(model)}
-        self.effects: dict[Event, str] = {}
         self.passes: dict[tuple[Event, Moment], None] = {}
-        self.trained: dict[tuple[Event, Event], None] = {}
+        self.trained: dict[tuple[Event, Event], Moment] = {}
+        self.differentiated: set[Event] = set()
+        self._inside = reachable(self.same)
+        self._reach = reach
+        self._effects: dict[Event, str] = {}
 
     def watches(self, event: Event) -> bool:
         effect = self._effect(event)
         if effect is not None:
-            self.effects[event] = effect
+            self._effects[event] = effect
         return effect is not None
 
     def event(self, state: Moment, event: Event) -> Moment:
-        effect = self.effects[event]
+        effect = self._effects[event]
         if effect == "forward":
             self.passes[(event, state)] = None
-            evaluates = state.mode == EVAL and state.gradients is not True
-            return replace(state, evaluated=state.evaluated or evaluates)
+            return replace(state, progress=_after_forward(state))
         if effect == "gradients":
             return replace(state, gradients=_as_flag(event.target))
         if effect == "backward":
-            if state.mode == EVAL and state.evaluated and state.switch is not None:
-                self.trained[(state.switch, event)] = None
+            if state.switch is not None and state.mode == EVAL:
+                self.differentiated.add(state.switch)
+            reached = state.progress in (_FORWARD, _BACKWARD)
+            return replace(state, progress=_BACKWARD) if reached else state
+        if effect == "step":
+            if state.progress == _BACKWARD and state.switch is not None:
+                self.trained.setdefault((state.switch, event), state)
             return state
         switch = event if effect in (TRAIN, EVAL) and event.kind is not EventKind.NEW else None
-        return replace(state, mode=effect, switch=switch, evaluated=False)
+        return replace(state, mode=effect, switch=switch, switched_in=state.calls, progress="")
 
     def _effect(self, event: Event) -> str | None:
         """The mode that an event sets, or what else it does to the state; None for nothing."""
         kind, target = event.kind, event.target
         if kind is EventKind.FORWARD:
             return "forward" if self._is_model(target) else None
-        if kind is EventKind.EVAL:
-            return EVAL if self._is_related(target) else None
-        if kind is EventKind.TRAIN and self._contains_model(target):
-            return TRAIN
-        if kind in (EventKind.TRAIN, EventKind.MODE):
+        if kind in (EventKind.TRAIN, EventKind.EVAL) and self._contains_model(target):
+            return TRAIN if kind is EventKind.TRAIN else EVAL
+        if kind in (EventKind.TRAIN, EventKind.EVAL, EventKind.MODE):
             return UNKNOWN if self._is_related(target) else None
         if kind is EventKind.NEW:
             return _initial_mode(target) if target in self.same else None
-        if kind is EventKind.GRAD_MODE:
-            return "gradients"
         if kind is EventKind.OPAQUE:
             return UNKNOWN if self._may_switch(event) else None
-        if kind is EventKind.BACKWARD:
-            return "backward" if self._is_trained_by(event) else None
-        return None
+        if kind is EventKind.STEP:
+            return "step" if target is not None and not are_apart(target, self.model) else None
+        if kind is EventKind.GRAD_MODE:
+            return "gradients"
+        return "backward" if kind in _DIFFERENTIATES else None
 
     def enter(self, state: Moment, step: Scope | Call | Loop) -> Moment:
         if isinstance(step, Scope):
             return replace(state, gradients=_inside_scope(step, state.gradients))
         if isinstance(step, Loop):
-            return replace(state, loop=step)
-        return replace(state, call=step)
+            return replace(state, loops=(*state.loops, step))
+        return replace(state, calls=(*state.calls, step))
 
     def leave(self, outside: Moment, inside: Moment, step: Scope | Call | Loop) -> Moment:
         if isinstance(step, Scope):
             return replace(inside, gradients=outside.gradients)
-        if isinstance(step, Loop):
-            return replace(inside, loop=outside.loop)
-        return replace(inside, call=outside.call)
+        return replace(inside, loops=outside.loops, calls=outside.calls)
+
+    def is_trained_in(self, loop: Loop) -> bool:
+        """Whether a loop puts the model in train mode, or may do so, somewhere."""
+        switches = events(loop.body, EventKind.TRAIN, EventKind.MODE)
+        return any(self._contains_model(event.target) for event in switches)
 
     def _is_model(self, target: Value | None) -> bool:
         return any(item in self.same or unwrapped(item) in self.same for item in elements(target))
 
     def _contains_model(self, target: Value | None) -> bool:
-        return self._is_model(target) or bool(
-            self.same & reachable([unwrapped(item) for item in elements(target)])
-        )
+        if self._is_model(target):
+            return True
+        held = reachable([unwrapped(item) for item in elements(target)])
+        return not self.same.isdisjoint(held)
 
     def _is_related(self, target: Value | None) -> bool:
-        """The model, something that holds it, a part of it, or its neighbour in one container."""
-        if self._contains_model(target):
-            return True
+        """A part of the model, or its neighbour in one container."""
         targets = {unwrapped(item) for item in elements(target)}
-        if targets & reachable(self.same):
+        if not targets.isdisjoint(self._inside):
             return True
         parents = {item.parent for item in self.same if isinstance(item, Unknown) and item.parent}
         return any(isinstance(item, Unknown) and item.parent in parents for item in targets)
 
     def _may_switch(self, event: Event) -> bool:
-        if not may_touch(event, *self.same):
+        if event not in self._reach:
+            self._reach[event] = reachable(event.arguments, through_tensors=False)
+        if self._reach[event].isdisjoint(self.same):
             return False
         node = event.node
         is_own_method = (
@@ -150,37 +166,45 @@ class _Modes(Protocol[Moment]):
         )
         if not is_own_method:
             return True
-        assert isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
+        assert isinstance(node, ast.Call)
+        assert isinstance(node.func, ast.Attribute)
         name = node.func.attr.lower()
         return any(word in name for word in ("eval", "train", "mode", "test", "prepare"))
-
-    def _is_trained_by(self, backward: Event) -> bool:
-        loss = backward.target
-        known = [item for item in elements(loss) if isinstance(item, Tensor) and item.trains]
-        if not known:
-            return True
-        return any(self._is_model(module) for item in known for module in item.trains)
 
 
 def forward_passes(run: Run) -> Iterator[ForwardPass]:
     """Every forward pass of every top-level model of a run, with each moment it happens at."""
     for protocol in _followed(run):
         for event, moment in protocol.passes:
-            yield ForwardPass(run, protocol.model, event, moment)
+            is_differentiated = moment.switch in protocol.differentiated
+            yield ForwardPass(run, protocol.model, event, moment, is_differentiated)
 
 
 def trained_in_eval(run: Run) -> Iterator[TrainedInEval]:
-    """Every training step of a run on a model that an evaluation left in eval mode."""
+    """Every training step of a run on a model that an evaluation left in eval mode.
+
+    A loop must repeat the two, and not hold ``train()`` under whatever condition.
+    """
     for protocol in _followed(run):
-        for switch, backward in protocol.trained:
-            yield TrainedInEval(protocol.model, switch, backward)
+        for (switch, step), moment in protocol.trained.items():
+            loop = _loop_of_both(moment.loops, switch, step)
+            if loop is not None and not protocol.is_trained_in(loop):
+                yield TrainedInEval(protocol.model, switch, step, loop)
+
+
+def is_forward(step: Step) -> bool:
+    """Whether a step is the inside of a module's forward pass."""
+    if not isinstance(step, Call) or step.function.owner is None:
+        return False
+    return step.function.name == "forward" and step.function.owner.is_module
 
 
 def _followed(run: Run) -> list[_Modes]:
     if run.modes is None:
         run.modes = []
+        reach: dict[Event, set[Value]] = {}
         for model in _models(run):
-            protocol = _Modes(run, model)
+            protocol = _Modes(model, reach)
             follow(run.trace, protocol, Moment(ENTRY))
             run.modes.append(protocol)
     return run.modes  # type: ignore[return-value]
@@ -204,52 +228,23 @@ def _outer_forwards(trace: Trace) -> Iterator[Event]:
                 yield from _outer_forwards(part)
 
 
-def is_forward(step: Step) -> bool:
-    """Whether a step is the inside of a module's forward pass."""
-    if not isinstance(step, Call) or step.function.owner is None:
-        return False
-    return step.function.name == "forward" and step.function.owner.is_module
+def _after_forward(state: Moment) -> str:
+    """First an evaluation without gradients, then a forward pass with."""
+    if state.mode != EVAL:
+        return ""
+    if state.gradients is False and not state.progress:
+        return _EVALUATED
+    return _FORWARD if state.gradients is True and state.progress == _EVALUATED else state.progress
 
 
-def is_evaluation(found: ForwardPass) -> bool:
-    """Whether a forward pass belongs to an evaluation: by its loader, function and use."""
-    loop = found.moment.loop
-    if loop is None or _trains(loop):
-        return False
-    names = [_name(loop.iterated)]
-    if isinstance(loop.node, (ast.For, ast.AsyncFor)):
-        names.append(ast.unparse(loop.node.iter))
-    if any(sounds_like_training(name) for name in names):
-        return False
-    if not any(has_role(item, Role.LOADER) or _is_batches(item) for item in _iterated(loop)):
-        return False
-    if any(sounds_like_evaluation(name) for name in names):
-        return True
-    function = found.moment.call.function if found.moment.call else None
-    return function is not None and sounds_like_evaluation(function.name)
-
-
-def _trains(loop: Loop) -> bool:
-    kinds = {EventKind.BACKWARD, EventKind.STEP, EventKind.ZERO_GRAD}
-    whole = loop.original or loop
-    return any(isinstance(step, Event) and step.kind in kinds for step in steps(whole.body))
-
-
-def _iterated(loop: Loop) -> Iterator[Value]:
-    for item in elements(loop.iterated):
-        yield item
-        if isinstance(item, Object) and item.dotted in ("builtins.enumerate", "builtins.zip"):
-            for argument in item.arguments:
-                yield from elements(argument)
-
-
-def _is_batches(value: Value) -> bool:
-    return isinstance(value, Instance) and value.definition.name.endswith(("Loader", "Dataset"))
-
-
-def _name(value: Value | None) -> str:
-    names = [item.hint for item in elements(value)]
-    return names[0] if names else ""
+def _loop_of_both(loops: tuple[Loop, ...], switch: Event, step: Event) -> Loop | None:
+    """The innermost loop that repeats the evaluation and the training step."""
+    for loop in reversed(loops):
+        whole = loop.original or loop
+        inside = set(events(whole.body))
+        if switch in inside and step in inside:
+            return whole
+    return None
 
 
 def _initial_mode(model: Value | None) -> str:
@@ -273,21 +268,3 @@ def _inside_scope(scope: Scope, outside: bool | None) -> bool | None:
         return True
     unsure = scope.kind == "set_grad_enabled" or scope.kind.startswith("maybe ")
     return None if unsure and scope.kind != "maybe autocast" else outside
-
-
-def contexts(file: FileModel) -> list[tuple[Run, bool]]:
-    """The runs that reach the file's code, and whether a run's start is really a start.
-
-    A function that other files call is seen as they call it. False stands for a function that
-    somebody calls in a way that the model cannot follow: what it starts with is unknown.
-    """
-    found: list[tuple[Run, bool]] = []
-    for run in file.runs:
-        outside = callers(run)
-        if outside is None:
-            found.append((run, False))
-        elif outside:
-            found.extend((item, True) for item in outside)
-        else:
-            found.append((run, True))
-    return found

@@ -1,0 +1,1 @@
+"""Benchmarks: commands that anyone can run, not timed tests."""

@@ -1,0 +1,302 @@
+"""Gradients that are never cleared, and the many ways of clearing them."""
+
+import lightning
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+
+class Net(nn.Module):
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.body = nn.Linear(784, width)
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        return self.head(F.relu(self.body(x)))
+
+
+# What must be flagged.
+
+
+def plain(model, loader, criterion):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        loss.backward()  # expect: zero-grad-missing
+        optimizer.step()
+
+
+def only_one_branch(model, loader, criterion, use_amp: bool):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler = torch.cuda.amp.GradScaler()
+    for x, y in loader:
+        if use_amp:
+            with torch.autocast("cuda"):
+                loss = criterion(model(x), y)
+            scaler.scale(loss).backward()  # expect: zero-grad-missing
+            scaler.step(optimizer)
+            scaler.update()
+        else:
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            loss.backward()
+            optimizer.step()
+
+
+def clears_the_other_one(generator, discriminator, loader):
+    optimizer_g = torch.optim.Adam(generator.parameters())
+    optimizer_d = torch.optim.Adam(discriminator.parameters())
+    bce = nn.BCEWithLogitsLoss()
+    for real in loader:
+        fake = generator(torch.randn(real.size(0), 64))
+        d_loss = bce(discriminator(real), torch.ones(1)) + bce(
+            discriminator(fake.detach()), torch.zeros(1)
+        )
+        d_loss.backward()  # expect: zero-grad-missing
+        optimizer_d.step()
+        optimizer_g.zero_grad()
+        bce(discriminator(fake), torch.ones(1)).backward()
+        optimizer_g.step()
+
+
+class Executor:
+    def __init__(self, net: Net, optimizer) -> None:
+        self.net = net
+        self.optimizer = optimizer
+
+    def run(self, loader, loss_fn):
+        for x, y in loader:
+            loss = loss_fn(self.net(x), y)
+            loss.backward()  # expect: zero-grad-missing
+            nn.utils.clip_grad_norm_(self.net.parameters(), 1.0)
+            self.optimizer.step()
+
+
+def accelerated(accelerator, model, optimizer, loader, criterion):
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        accelerator.backward(loss)  # expect: zero-grad-missing
+        optimizer.step()
+
+
+# What is right: any place on every path from one step to the next backward.
+
+
+def after_the_step(model, loader, criterion, optimizer):
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+
+def between_forward_and_backward(loader, criterion, net: Net):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in loader:
+        loss = criterion(net(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def by_the_model(loader, criterion):
+    net = nn.DataParallel(Net())
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in loader:
+        net.module.zero_grad()
+        criterion(net(x), y).backward()
+        optimizer.step()
+
+
+def by_compiled_model(loader, criterion):
+    net = torch.compile(Net())
+    wrapped = nn.parallel.DistributedDataParallel(net)
+    optimizer = torch.optim.AdamW(wrapped.module.head.parameters())
+    for x, y in loader:
+        criterion(wrapped(x), y).backward()
+        optimizer.step()
+        wrapped.zero_grad(set_to_none=True)
+
+
+def parameter_by_parameter(loader, criterion, net: Net):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in loader:
+        for parameter in net.parameters():
+            parameter.grad = None
+        criterion(net(x), y).backward()
+        optimizer.step()
+
+
+def in_place(loader, criterion, net: Net):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for x, y in loader:
+        for parameter in net.parameters():
+            if parameter.grad is not None:
+                parameter.grad.detach_()
+                parameter.grad.zero_()
+        criterion(net(x), y).backward()
+        optimizer.step()
+
+
+def accumulating(model, loader, criterion, optimizer, every: int):
+    optimizer.zero_grad()
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y) / every
+        loss.backward()
+        if (i + 1) % every == 0:
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def accumulating_accelerated(accelerator, model, loader, criterion, optimizer):
+    for x, y in loader:
+        with accelerator.accumulate(model):
+            accelerator.backward(criterion(model(x), y))
+            if accelerator.sync_gradients:
+                accelerator.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad()
+
+
+def with_closure(model, loader, criterion):
+    optimizer = torch.optim.LBFGS(model.parameters())
+    for x, y in loader:
+
+        def closure():
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+
+
+def sharpness_aware(model, loader, criterion, sam_optimizer):
+    for x, y in loader:
+        criterion(model(x), y).backward()
+        sam_optimizer.first_step(zero_grad=True)
+        criterion(model(x), y).backward()
+        sam_optimizer.second_step(zero_grad=True)
+
+
+class Wrapper:
+    def __init__(self, optimizer) -> None:
+        self.optimizer = optimizer
+
+    def update_params(self, loss) -> None:
+        self._clear()
+        loss.backward()
+        self.optimizer.step()
+
+    def _clear(self) -> None:
+        self.optimizer.zero_grad()
+
+
+def through_a_wrapper(model: Net, loader, criterion):
+    wrapper = Wrapper(torch.optim.Adam(model.parameters()))
+    for x, y in loader:
+        wrapper.update_params(criterion(model(x), y))
+
+
+def by_an_engine_nobody_sees(model, loader, criterion, engine):
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        engine.backward(loss)
+        engine.step()
+
+
+class Automatic(lightning.LightningModule):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Net()
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        return F.cross_entropy(self.net(x), y)
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.parameters())
+
+
+def adversarial(generator, discriminator, loader):
+    optimizer_g = torch.optim.Adam(generator.parameters())
+    optimizer_d = torch.optim.Adam(discriminator.parameters())
+    bce = nn.BCEWithLogitsLoss()
+    for real in loader:
+        fake = generator(torch.randn(real.size(0), 64))
+        optimizer_d.zero_grad()
+        bce(discriminator(fake.detach()), torch.zeros(1)).backward()
+        optimizer_d.step()
+        optimizer_g.zero_grad()
+        bce(discriminator(fake), torch.ones(1)).backward()
+        optimizer_g.step()
+
+
+def by_hand(x, y, steps: int):
+    w = torch.zeros(3, requires_grad=True)
+    for _ in range(steps):
+        loss = ((x @ w - y) ** 2).mean()
+        loss.backward()
+        with torch.no_grad():
+            w -= 0.1 * w.grad
+        w.grad = None
+
+
+def by_hand_on_data(x, y, steps: int):
+    w = torch.zeros(3, requires_grad=True)
+    for _ in range(steps):
+        loss = ((x @ w - y) ** 2).mean()
+        loss.backward()
+        w.data -= 0.1 * w.grad.data
+        w.grad.data.zero_()
+
+
+def fused_in_backward(model, loader, criterion):
+    optimizers = {p: torch.optim.Adam([p]) for p in model.parameters()}
+
+    def step_and_clear(parameter) -> None:
+        optimizers[parameter].step()
+        optimizers[parameter].zero_grad()
+
+    for parameter in model.parameters():
+        parameter.register_post_accumulate_grad_hook(step_and_clear)
+    for x, y in loader:
+        criterion(model(x), y).backward()
+
+
+def without_grad_fields(net: Net, loader, criterion):
+    parameters = list(net.parameters())
+    optimizer = torch.optim.SGD(parameters, lr=0.1)
+    for x, y in loader:
+        gradients = torch.autograd.grad(criterion(net(x), y), parameters)
+        for parameter, gradient in zip(parameters, gradients):
+            parameter.grad = gradient
+        optimizer.step()
+
+
+def one_single_backward(net: Net, x, y):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    F.cross_entropy(net(x), y).backward()
+    optimizer.step()
+
+
+def a_new_optimizer_each_time(loader):
+    for x, y in loader:
+        net = Net()
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        F.cross_entropy(net(x), y).backward()
+        optimizer.step()
+
+
+def graph_replay(net: Net, loader, static_x, static_y):
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    graph = torch.cuda.CUDAGraph()
+    optimizer.zero_grad(set_to_none=True)
+    with torch.cuda.graph(graph):
+        F.cross_entropy(net(static_x), static_y).backward()
+        optimizer.step()
+    for x, y in loader:
+        static_x.copy_(x)
+        static_y.copy_(y)
+        graph.replay()

@@ -1,0 +1,277 @@
+"""Evaluation in train mode, and what only looks like it."""
+
+import copy
+from contextlib import contextmanager
+
+import lightning
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torchvision import models
+
+
+class Net(nn.Module):
+    def __init__(self, width: int = 32) -> None:
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(784, width), nn.ReLU(), nn.Dropout(0.2))
+        self.head = nn.Linear(width, 10)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+class Linear(nn.Module):
+    """Behaves the same in both modes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.layer = nn.Linear(784, 10)
+
+    def forward(self, x):
+        return torch.sigmoid(self.layer(x))
+
+
+# What must be flagged.
+
+
+def validate(model, val_loader, criterion):
+    total = 0.0
+    with torch.no_grad():
+        for x, y in val_loader:
+            total += criterion(model(x), y).item()  # expect: eval-missing
+    return total / len(val_loader)
+
+
+@torch.inference_mode()
+def test(net, loader):
+    correct = 0
+    for x, y in loader:
+        correct += (net(x).argmax(1) == y).sum().item()  # expect: eval-missing
+    return correct
+
+
+def one_report_for_two_forward_passes(model, test_loader):
+    with torch.no_grad():
+        for x, mirrored, y in test_loader:
+            first = model(x)  # expect: eval-missing
+            second = model(mirrored)
+            print((first + second).argmax(1) == y)
+
+
+def back_in_train_mode_too_early(val_loader):
+    model = models.resnet18()
+    model.eval()
+    model.train()
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(model(x), y))  # expect: eval-missing
+
+
+def freshly_loaded_for_the_test(test_loader, path):
+    model = Net()
+    model.load_state_dict(torch.load(path, map_location="cpu"))
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(F.cross_entropy(model(x), y))  # expect: eval-missing
+
+
+# A helper that one caller uses right and the other wrong: the wrong call is reported.
+
+
+def mean_loss(net, test_loader):
+    total = 0.0
+    with torch.no_grad():
+        for x, y in test_loader:
+            total += F.cross_entropy(net(x), y).item()
+    return total
+
+
+def fit(train_loader, test_loader):
+    network = Net()
+    optimizer = torch.optim.SGD(network.parameters(), lr=0.1)
+    for epoch in range(10):
+        network.train()
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(network(x), y).backward()
+            optimizer.step()
+        network.eval()
+        print(epoch, mean_loss(network, test_loader))
+        network.train()
+    print(mean_loss(network, test_loader))  # expect: eval-missing
+
+
+# What is right.
+
+
+def by_flag(model, val_loader):
+    model.train(False)
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(model(x), y))
+    model.train(mode=True)
+
+
+def by_phase(model, loaders, optimizer):
+    for phase in ["train", "val"]:
+        model.train(mode=phase == "train")
+        for x, y in loaders[phase]:
+            with torch.set_grad_enabled(phase == "train"):
+                loss = F.cross_entropy(model(x), y)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+
+def several_at_once(encoder, decoder, val_loader):
+    for part in [encoder, decoder]:
+        part.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.mse_loss(decoder(encoder(x)), y))
+
+
+def in_a_comprehension(networks, val_loader):
+    [net.eval() for net in networks]
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(sum(net(x) for net in networks) / len(networks))
+
+
+def through_the_wrapper(val_loader):
+    model = nn.parallel.DistributedDataParallel(Net())
+    model.module.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(model(x), y))
+
+
+def reassigned(net, val_loader):
+    net = net.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(net(x), y))
+
+
+def load_for_inference(path):
+    model = Net()
+    model.load_state_dict(torch.load(path, map_location="cpu"))
+    return model.eval()
+
+
+def loaded_by_a_helper(path, test_loader):
+    model = load_for_inference(path)
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(F.cross_entropy(model(x), y))
+
+
+@contextmanager
+def evaluating(model):
+    was_training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(was_training)
+
+
+def in_a_context(model, val_loader):
+    with evaluating(model), torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(model(x), y))
+
+
+def set_by_something_unknown(model, val_loader, helpers):
+    helpers.set_mode(model, "eval")
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(model(x), y))
+
+
+class Trainer:
+    def __init__(self, val_loader) -> None:
+        self.model = Net()
+        self.val_loader = val_loader
+
+    def set_mode(self, mode: str) -> None:
+        if mode == "eval":
+            self.model.eval()
+        else:
+            self.model.train()
+
+    def validate(self):
+        self.set_mode("eval")
+        with torch.no_grad():
+            for x, y in self.val_loader:
+                print(F.cross_entropy(self.model(x), y))
+
+
+class SelfContained(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = nn.Sequential(nn.Linear(784, 10), nn.Dropout())
+
+    def forward(self, x):
+        return self.net(x)
+
+    def evaluate(self, test_loader):
+        self.eval()
+        with torch.no_grad():
+            for x, y in test_loader:
+                print(F.cross_entropy(self(x), y))
+
+
+def averaged_copy(model, val_loader):
+    shadow = copy.deepcopy(model)
+    shadow.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(shadow(x), y))
+
+
+def monte_carlo_dropout(model, test_loader, samples: int):
+    """Dropout stays on to estimate the model's uncertainty."""
+    model.train()
+    with torch.no_grad():
+        for x, _ in test_loader:
+            print(torch.stack([model(x).softmax(-1) for _ in range(samples)]).var(0))
+
+
+def paint(generator, test_loader):
+    """pix2pix samples with batch statistics."""
+    generator.train()
+    with torch.no_grad():
+        for photo, _ in test_loader:
+            print(generator(photo))
+
+
+def no_layer_that_cares(test_loader):
+    model = Linear()
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(F.cross_entropy(model(x), y))
+
+
+def over_the_training_data(model, train_loader):
+    model.train()
+    with torch.no_grad():
+        for x, _ in train_loader:
+            model(x)
+
+
+def pretrained_language_model(test_loader):
+    from transformers import AutoModelForSequenceClassification
+
+    model = AutoModelForSequenceClassification.from_pretrained("bert-base-uncased")
+    with torch.no_grad():
+        for batch in test_loader:
+            print(model(**batch).logits.argmax(-1))
+
+
+class Monitor(lightning.Callback):
+    def on_validation_end(self, trainer, pl_module):
+        with torch.no_grad():
+            for x, y in trainer.val_dataloaders:
+                print(F.cross_entropy(pl_module(x), y))

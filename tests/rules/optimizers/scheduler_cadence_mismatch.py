@@ -1,0 +1,155 @@
+import math
+
+import torch
+import transformers
+from torch.optim.lr_scheduler import (
+    CosineAnnealingLR,
+    CosineAnnealingWarmRestarts,
+    ExponentialLR,
+    LambdaLR,
+    MultiStepLR,
+    OneCycleLR,
+    StepLR,
+)
+
+
+def train_epoch(model, optimizer, criterion, loader, scheduler=None):
+    for x, y in loader:
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        if scheduler is not None:
+            scheduler.step()
+
+
+def cosine_per_batch(model, criterion, train_loader, args):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = CosineAnnealingLR(optimizer, T_max=args.epochs)
+    for epoch in range(args.epochs):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            scheduler.step()  # expect: scheduler-cadence-mismatch
+
+
+def step_per_batch(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = StepLR(optimizer, step_size=30, gamma=0.1)
+    milestones = MultiStepLR(optimizer, [60, 80])
+    for epoch in range(epochs):
+        for i, (x, y) in enumerate(train_loader):
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            scheduler.step()  # expect: scheduler-cadence-mismatch
+            milestones.step()  # expect: scheduler-cadence-mismatch
+
+
+def exponential_per_batch(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = ExponentialLR(optimizer, gamma=0.9)
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            scheduler.step()  # expect: scheduler-cadence-mismatch
+
+
+def cycle_per_epoch(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = OneCycleLR(optimizer, 0.1, steps_per_epoch=len(train_loader), epochs=epochs)
+    for epoch in range(epochs):
+        train_epoch(model, optimizer, criterion, train_loader)
+        scheduler.step()  # expect: scheduler-cadence-mismatch
+
+
+def warmup_per_epoch(model, criterion, train_dataloader, epochs):
+    optimizer = torch.optim.AdamW(model.parameters())
+    total = len(train_dataloader) * epochs
+    scheduler = transformers.get_linear_schedule_with_warmup(optimizer, 0, total)
+    for epoch in range(epochs):
+        for x, y in train_dataloader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        scheduler.step()  # expect: scheduler-cadence-mismatch
+
+
+def right_per_batch(model, criterion, train_loader, epochs, accumulation):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = CosineAnnealingLR(optimizer, T_max=epochs * len(train_loader))
+    cycle = OneCycleLR(optimizer, 0.1, epochs * math.ceil(len(train_loader) / accumulation))
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            scheduler.step()
+            cycle.step()
+
+
+def right_per_epoch(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = CosineAnnealingLR(optimizer, epochs)
+    steps = StepLR(optimizer, 30)
+    for epoch in range(epochs):
+        train_epoch(model, optimizer, criterion, train_loader)
+        scheduler.step()
+        steps.step()
+
+
+def right_through_helper(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = OneCycleLR(optimizer, 0.1, total_steps=epochs * len(train_loader))
+    for epoch in range(epochs):
+        train_epoch(model, optimizer, criterion, train_loader, scheduler)
+
+
+def fractional(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = CosineAnnealingWarmRestarts(optimizer, 10)
+    for epoch in range(epochs):
+        for i, (x, y) in enumerate(train_loader):
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            scheduler.step(epoch + i / len(train_loader))
+
+
+def any_unit(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    noam = LambdaLR(optimizer, lambda step: min((step + 1) ** -0.5, step / 4000))
+    slow = ExponentialLR(optimizer, gamma=0.9999)
+    small = StepLR(optimizer, step_size=100, gamma=0.99)
+    large = StepLR(optimizer, step_size=10_000)
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+            noam.step()
+            slow.step()
+            small.step()
+            large.step()
+
+
+def epochs_are_iterations(model, criterion, sample, epochs):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = CosineAnnealingLR(optimizer, T_max=epochs)
+    for epoch in range(epochs):
+        x, y = sample()
+        optimizer.zero_grad()
+        criterion(model(x), y).backward()
+        optimizer.step()
+        scheduler.step()
+
+
+def epochs_from_batches(model, criterion, train_loader, args):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    epochs = args.total_steps // len(train_loader)
+    scheduler = CosineAnnealingLR(optimizer, T_max=epochs)
+    for epoch in range(epochs):
+        train_epoch(model, optimizer, criterion, train_loader)
+        scheduler.step()

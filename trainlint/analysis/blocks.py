@@ -1,0 +1,48 @@
+"""Statements that stand in one block, one after the other."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
+
+_FIELDS = ("body", "orelse", "finalbody", "handlers")
+
+
+def block_of(file: FileModel, statement: ast.stmt) -> list[ast.stmt]:
+    """The block that a statement is a member of."""
+    parent = file.index.parents[statement]
+    for field in _FIELDS:
+        block = getattr(parent, field, None)
+        if isinstance(block, list) and statement in block:
+            return block
+    return [statement]
+
+
+def neighbours(
+    file: FileModel, first: ast.AST, second: ast.AST
+) -> tuple[ast.stmt, ast.stmt] | None:
+    """The simple statements that two expressions stand in, if they are members of one block."""
+    if first not in file.index.parents or second not in file.index.parents:
+        return None
+    one, other = file.index.statement(first), file.index.statement(second)
+    return (one, other) if other in block_of(file, one) else None
+
+
+def follows_around(file: FileModel, first: ast.AST, second: ast.AST) -> bool:
+    """Whether ``second`` stands in the block of ``first``, or in one around it, further down."""
+    if first not in file.index.parents or second not in file.index.parents:
+        return False
+    other = file.index.statement(second)
+    current: ast.AST | None = file.index.statement(first)
+    while isinstance(current, (ast.stmt, ast.ExceptHandler)):
+        if isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            return False
+        if isinstance(current, ast.stmt):
+            block = block_of(file, current)
+            if other in block:
+                return block.index(other) > block.index(current)
+        current = file.index.parents.get(current)
+    return False

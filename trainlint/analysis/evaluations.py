@@ -1,0 +1,173 @@
+"""Evaluations: which loops are one, and where a wrong one is to blame on its caller."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from trainlint.analysis.callers import callers
+from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.frameworks import framework_of
+from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
+from trainlint.analysis.protocols.modes import ForwardPass, forward_passes
+from trainlint.analysis.roles import Role, has_role
+from trainlint.analysis.trace import Event, EventKind, Loop, steps
+from trainlint.analysis.values import Instance, Object, Value, elements
+
+_TRAINS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP, EventKind.ZERO_GRAD})
+
+
+@dataclass(frozen=True)
+class Blame:
+    """A wrong evaluation, and the node to report: a call if other callers do it right."""
+
+    node: ast.AST
+    found: ForwardPass
+    is_call: bool
+
+
+def contexts(file: FileModel) -> list[tuple[Run, bool]]:
+    """The runs that reach the file's code, and whether a run's start is really a start.
+
+    A function that other files call is seen as they call it. False stands for a function that
+    somebody, a framework say, calls in a way that the model cannot follow: what it starts with is
+    unknown.
+    """
+    found: list[tuple[Run, bool]] = []
+    for run in file.runs:
+        owner = run.root.owner if run.root is not None else None
+        outside = None if owner is not None and framework_of(owner) else callers(run)
+        if outside is None:
+            found.append((run, False))
+        elif outside:
+            found.extend((item, True) for item in outside)
+        else:
+            found.append((run, True))
+    return found
+
+
+def wrong_evaluations(
+    file: FileModel, verdict: Callable[[ForwardPass, bool], bool | None]
+) -> Iterator[Blame]:
+    """Evaluations that ``verdict`` calls wrong, one for each loop and model.
+
+    ``verdict`` is asked about every forward pass, with whether the run's start is really a start;
+    None means that it is no evaluation, or that nobody can tell.
+    """
+    wrong: list[ForwardPass] = []
+    right: dict[ast.AST, list[ForwardPass]] = {}
+    unsure: set[ast.AST] = set()
+    for run, starts_here in contexts(file):
+        for found in forward_passes(run):
+            outcome = verdict(found, starts_here)
+            if outcome:
+                wrong.append(found)
+            elif outcome is False:
+                right.setdefault(found.event.node, []).append(found)
+            elif not starts_here:
+                unsure.add(found.event.node)
+    wrong.sort(key=lambda found: getattr(found.event.node, "lineno", 0))
+    reported: set[object] = set()
+    for found in wrong:
+        if found.event.node in unsure:
+            continue
+        blame = _blame(found, right.get(found.event.node, []))
+        if blame is None or _place(blame) in reported:
+            continue
+        reported.add(_place(blame))
+        if _file_of(blame) is file:
+            yield blame
+
+
+def _place(blame: Blame) -> tuple[object, ...]:
+    """What is reported once: a call, or a model in a loop or function."""
+    found = blame.found
+    if blame.is_call:
+        return (blame.node,)
+    loop = evaluation_loop(found)
+    around = loop.node if loop else found.event.file.index.enclosing_function(found.event.node)
+    return around, found.model.hint
+
+
+def _blame(found: ForwardPass, right: list[ForwardPass]) -> Blame | None:
+    """The forward pass, or the innermost call that only the wrong evaluation goes through."""
+    if not right:
+        return Blame(found.event.node, found, False)
+    calls = [call.node for call in found.moment.calls]
+    shared = max(_shared_end(calls, [call.node for call in item.moment.calls]) for item in right)
+    if shared >= len(calls):
+        return None
+    return Blame(calls[len(calls) - 1 - shared], found, True)
+
+
+def _shared_end(first: list[ast.AST], second: list[ast.AST]) -> int:
+    count = 0
+    for one, other in zip(reversed(first), reversed(second), strict=False):
+        if one is not other:
+            break
+        count += 1
+    return count
+
+
+def _file_of(blame: Blame) -> FileModel:
+    if not blame.is_call:
+        return blame.found.event.file
+    return next(call.file for call in blame.found.moment.calls if call.node is blame.node)
+
+
+def is_evaluation(found: ForwardPass) -> bool:
+    """Whether a forward pass belongs to an evaluation: by its loader, function and use."""
+    return evaluation_loop(found) is not None
+
+
+def evaluation_loop(found: ForwardPass) -> Loop | None:
+    """The loop over batches that a forward pass evaluates in; None where it is none."""
+    for loop in reversed(found.moment.loops):
+        if trains(loop):
+            return None
+        if _walks_batches(loop):
+            return loop if _sounds_right(loop) else None
+    return None
+
+
+def trains(loop: Loop) -> bool:
+    """Whether a loop takes gradients or training steps."""
+    whole = loop.original or loop
+    return any(isinstance(step, Event) and step.kind in _TRAINS for step in steps(whole.body))
+
+
+def _sounds_right(loop: Loop) -> bool:
+    names = [item.hint for item in _iterated(loop) if item.hint]
+    if isinstance(loop.node, (ast.For, ast.AsyncFor)):
+        names.append(ast.unparse(loop.node.iter))
+    if any(sounds_like_training(name) for name in names):
+        return False
+    if any(sounds_like_evaluation(name) for name in names):
+        return True
+    function = loop.file.index.enclosing_function(loop.node)
+    if function is None or is_unit_test(loop.file):
+        return False
+    return sounds_like_evaluation(function.name)
+
+
+def is_unit_test(file: FileModel) -> bool:
+    """There, ``test_something`` says nothing about evaluation, and nobody minds a graph."""
+    return file.path.stem.startswith("test_") or file.path.stem.endswith("_test")
+
+
+def _walks_batches(loop: Loop) -> bool:
+    return any(has_role(item, Role.LOADER) or _is_batches(item) for item in _iterated(loop))
+
+
+def _iterated(loop: Loop) -> Iterator[Value]:
+    for item in elements(loop.iterated):
+        yield item
+        if isinstance(item, Object) and item.dotted in ("builtins.enumerate", "builtins.zip"):
+            for argument in item.arguments:
+                yield from elements(argument)
+
+
+def _is_batches(value: Value) -> bool:
+    return isinstance(value, Instance) and value.definition.name.endswith(("Loader", "Dataset"))

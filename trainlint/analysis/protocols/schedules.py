@@ -1,0 +1,178 @@
+"""When learning-rate schedulers step: before or after the optimizer, each batch or each epoch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainlint.analysis.evaluations import contexts
+from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.ownership import may_touch
+from trainlint.analysis.roles import Role, has_role
+from trainlint.analysis.trace import Branch, Event, EventKind, Loop, Step, around, events, steps
+from trainlint.analysis.values import Constant, Instance, Object, Value, elements, options
+
+_TORCH = "torch.optim.lr_scheduler."
+PLATEAU = f"{_TORCH}ReduceLROnPlateau"
+
+
+@dataclass(frozen=True)
+class SchedulerStep:
+    """A ``step()`` of a scheduler that the model has seen being made, ``schedulers`` its options.
+
+    ``is_sure``: nothing else can be stepped there. ``loops`` are the loops around it, outermost
+    first, without those over schedulers or over a few literals. ``way`` is all that stands around.
+    """
+
+    run: Run
+    event: Event
+    call: ast.Call
+    schedulers: list[Object | Instance]
+    is_sure: bool
+    way: list[Step]
+    loops: list[Loop]
+
+    @property
+    def takes_nothing(self) -> bool:
+        """Whether ``step()`` is called without an epoch or a metric."""
+        return not self.call.args and not self.call.keywords
+
+    def is_of(self, optimizer: Value | None) -> bool:
+        """Whether the scheduler drives an optimizer."""
+        driven = {item for made in self.schedulers for item in elements(_driven(made))}
+        return any(item in driven for item in elements(optimizer))
+
+
+def scheduler_steps(file: FileModel) -> Iterator[SchedulerStep]:
+    """All steps in a file of torch's own schedulers, and of what derives from them.
+
+    A call that may reach several schedulers is one step of any of them.
+    """
+    for run, _ in contexts(file):
+        by_call: dict[ast.Call, list[Event]] = {}
+        for event in events(run.trace, EventKind.SCHEDULER_STEP):
+            if event.file is file and isinstance(event.node, ast.Call):
+                by_call.setdefault(event.node, []).append(event)
+        for call, found in by_call.items():
+            yield from _scheduler_step(run, call, found)
+
+
+def _scheduler_step(run: Run, call: ast.Call, found: list[Event]) -> Iterator[SchedulerStep]:
+    targets = list(dict.fromkeys(item for event in found for item in options(event.target)))
+    made = [item for item in targets if isinstance(item, (Object, Instance)) and _is_known(item)]
+    if made:
+        way = around(run.trace, found[0])
+        split = way[-1] if way and isinstance(way[-1], Branch) and way[-1].node is call else None
+        is_sure = len(made) == len(targets) and (split is None or len(split.ways) == len(found))
+        yield SchedulerStep(run, found[0], call, made, is_sure, way, _loops(way, targets))
+
+
+def plateaus(step: SchedulerStep) -> list[Object]:
+    """Those of the schedulers that follow a metric."""
+    found = [item for item in step.schedulers if isinstance(item, Object)]
+    return [item for item in found if item.dotted == PLATEAU]
+
+
+def optimizer_step_after(step: SchedulerStep) -> Event | None:
+    """The optimizer's first step, if it comes after the scheduler's first, in the same loop.
+
+    None also where the scheduler may skip the first lap, or where something unresolved may step.
+    """
+    if not (step.is_sure and step.loops and step.takes_nothing and _is_always_reached(step)):
+        return None
+    first = None
+    inside = set(steps(step.loops[-1].body))
+    is_before = True
+    for event in events(step.run.trace):
+        if event is step.event:
+            is_before = False
+        elif event.kind is EventKind.STEP and (is_before or step.is_of(event.target)):
+            if is_before and (step.is_of(event.target) or not isinstance(event.target, Object)):
+                return None
+            first = first or (event if not is_before and event in inside else None)
+        elif is_before and event.kind is EventKind.OPAQUE and event in inside:
+            if may_touch(event, *(_driven(made) or made for made in step.schedulers)):
+                return None
+    return first
+
+
+def steps_each_batch(step: SchedulerStep) -> bool:
+    """Whether the scheduler steps in a loop over batches, which a loop over epochs repeats."""
+    if not step.is_sure or len(step.loops) < 2 or not walks_batches(step.loops[-1]):
+        return False
+    return _trains_with(step, step.loops[-1]) and not walks_batches(step.loops[-2])
+
+
+def steps_each_epoch(step: SchedulerStep) -> Loop | None:
+    """The loop over batches that an epoch trains in, if the scheduler steps once around it."""
+    if not step.is_sure or not step.loops or walks_batches(step.loops[-1]):
+        return None
+    for inner in steps(step.loops[-1].body):
+        if isinstance(inner, Loop) and walks_batches(inner) and _trains_with(step, inner):
+            return inner
+    return None
+
+
+def walks_batches(loop: Loop) -> bool:
+    """Whether a loop goes through a loader."""
+    for item in elements(loop.iterated):
+        inside = item.arguments if isinstance(item, Object) and not _is_loader(item) else []
+        if any(_is_loader(part) for value in (item, *inside) for part in elements(value)):
+            return True
+    return False
+
+
+def _is_loader(value: Value) -> bool:
+    return has_role(value, Role.LOADER)
+
+
+def _is_known(value: Object | Instance) -> bool:
+    if isinstance(value, Object):
+        return value.dotted.startswith((_TORCH, "transformers."))
+    return any((name or "").startswith(_TORCH) for name in value.definition.external_bases())
+
+
+def _driven(scheduler: Object | Instance) -> Value | None:
+    if isinstance(scheduler, Object):
+        return scheduler.argument(0, "optimizer")
+    return scheduler.arguments[0] if scheduler.arguments else None
+
+
+def _loops(way: list[Step], schedulers: list[Value]) -> list[Loop]:
+    return [
+        step
+        for step in way
+        if isinstance(step, Loop)
+        and not isinstance(step.iterated, Constant)
+        and not any(item in schedulers for item in elements(step.element))
+        and not isinstance(step.node, ast.expr)
+    ]
+
+
+def _is_always_reached(step: SchedulerStep) -> bool:
+    """Whether no condition that can change from lap to lap stands between loop and step."""
+    loop = step.loops[-1]
+    way = step.way[step.way.index(loop) + 1 :]
+    return not any(
+        isinstance(outer, Branch) and _may_change(outer, inner, loop)
+        for outer, inner in zip(way, [*way[1:], step.event], strict=False)
+    )
+
+
+def _may_change(branch: Branch, inside: Step, loop: Loop) -> bool:
+    assumed = next(
+        conditions for conditions, trace in branch.ways if any(item is inside for item in trace)
+    )
+    test = getattr(branch.node, "test", None)
+    bound = loop.file.names_stored_in(loop.node) if isinstance(loop.node, ast.stmt) else frozenset()
+    if test is None or any(isinstance(node, ast.Name) and node.id in bound for node in ast.walk(test)):
+        return True
+    return not assumed or any(
+        condition.volatile or condition.birth >= loop.start for condition, _ in assumed
+    )
+
+
+def _trains_with(step: SchedulerStep, loop: Loop) -> bool:
+    return any(step.is_of(event.target) for event in events(loop.body, EventKind.STEP))
