@@ -67,7 +67,7 @@ class ZeroGradMissing(Rule):
 
     code = "TLG001"
     severity = Severity.ERROR
-    scout = word("backward") & word("step")
+    scout = word("backward")
     help = "call `zero_grad()` on every path from one `step()` to the next `backward()`"
     fix_safety = Applicability.UNSAFE
 

@@ -79,16 +79,21 @@ def _is_positional(call: LossCall) -> bool:
 
 
 def _is_swapped(call: LossCall) -> bool:
-    """Two probabilities in a KL divergence are another rule's business."""
-    if None in call.alternatives:
-        return False
-    activation = call.input_activation
-    if call.kind is KL_DIV and activation is not None and activation.name != "log_softmax":
+    if None in call.alternatives or (call.kind is KL_DIV and _shows_its_space(call)):
         return False
     if _may_be_symmetric(call) and is_detached_output(call.input):
         return False
     first, second = evidence_of(call, 0), evidence_of(call, call.kind.target_position)
+    if first.is_weak and second.by_flow is None:
+        return False
     return first.side is Side.TARGET and second.side is Side.PREDICTION
+
+
+def _shows_its_space(call: LossCall) -> bool:
+    """Logarithms come first in a KL divergence; probabilities there are another rule's business."""
+    first = call.node.args[0]
+    is_log = isinstance(first, ast.Call) and "log" in ast.unparse(first.func)
+    return is_log or call.input_activation is not None
 
 
 def _may_be_symmetric(call: LossCall) -> bool:

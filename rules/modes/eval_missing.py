@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluations import Blame, evaluation_loop, wrong_evaluations
+from trainlint.analysis.evaluations import (
+    SPEAKS_OF_EVALUATION,
+    Blame,
+    evaluation_loop,
+    wrong_evaluations,
+)
 from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
@@ -79,13 +84,16 @@ class EvalMissing(Rule):
 
     code = "TLM001"
     severity = Severity.ERROR
-    scout = pattern(rb"[vV]al|[tT]est|[eE]val|dev|[pP]redict|[iI]nfer|holdout|tst") & word("(")
+    scout = pattern(SPEAKS_OF_EVALUATION) & word(
+        "no_grad", "inference_mode", "set_grad_enabled", ".train(", ".eval("
+    )
     help = "call `model.eval()` before the loop, and `model.train()` before training goes on"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for blame in wrong_evaluations(file, _is_in_train_mode):
-            yield self.report(blame.node, _message(blame), repair=_repair(blame))
+        if self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+            for blame in wrong_evaluations(file, _is_in_train_mode):
+                yield self.report(blame.node, _message(blame), repair=_repair(blame))
 
 
 def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import (
+    SPEAKS_OF_EVALUATION,
     Blame,
     evaluation_loop,
     is_unit_test,
@@ -82,13 +83,17 @@ class EvalWithoutNoGrad(Rule):
 
     code = "TLM003"
     severity = Severity.WARNING
-    scout = word("(") & pattern(rb"[vV]al|[tT]est|[eE]val|dev|[iI]nfer|[pP]redict|tst|\.train\(")
+    scout = pattern(SPEAKS_OF_EVALUATION) & (
+        word(".eval()", ".train(")
+        | pattern(rb"(?i:loader|batches|_dl\b|_iter\b|_data\b|dataset\b)")
+    )
     help = "run it under `with torch.no_grad():` or decorate the function with `@torch.no_grad()`"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for blame in wrong_evaluations(file, _builds_graph):
-            yield self.report(blame.node, _message(blame), repair=_repair(blame))
+        if self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+            for blame in wrong_evaluations(file, _builds_graph):
+                yield self.report(blame.node, _message(blame), repair=_repair(blame))
 
 
 def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:

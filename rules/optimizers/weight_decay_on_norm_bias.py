@@ -19,9 +19,9 @@ class WeightDecayOnNormBias(Rule):
 
     ## What it does
     Reports an optimizer that decays all parameters of a model which is seen to hold normalisation
-    layers or embeddings. Where the model, or the strength of the decay, cannot be seen, it is an
-    `info`. SGD on networks that only have batch normalisation is left alone: the classic recipe
-    decays everything.
+    layers or embeddings. Where the strength of the decay cannot be seen, it is an `info`; where the
+    model cannot be seen, too, and only for AdamW. SGD on networks that only have batch
+    normalisation is left alone: the classic recipe decays everything.
 
     ## Why is this bad?
     Decay pulls weights to 0. A gain should stay near 1, and a bias or an embedding of a rare token

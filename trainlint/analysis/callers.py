@@ -26,6 +26,8 @@ def callers(run: Run) -> list[Run] | None:
         return None
     found: list[Run] = []
     for other in _files_that_may_call(function):
+        if not _may_refer_to(other, function):
+            continue
         reaching = [item for item in other.runs if function in item.entered]
         if not reaching and _calls_by_name(other, function.name):
             return None
@@ -81,6 +83,19 @@ def _files_that_may_call(function: FunctionDefinition) -> list[FileModel]:
         if len(found) > _MAX_CALLING_FILES:
             break
     return found
+
+
+def _may_refer_to(file: FileModel, function: FunctionDefinition) -> bool:
+    """Whether a name in the file is the function, or a method that it could be.
+
+    Asked first because it is cheap: running another file is not.
+    """
+    name = function.name
+    attributes = [node for node in file.nodes(ast.Attribute) if node.attr == name]
+    if function.owner is not None:
+        return bool(attributes)
+    names = [node for node in file.nodes(ast.Name) if node.id == name]
+    return any(file.resolve(node) in (function, None) for node in [*names, *attributes])
 
 
 def _calls_by_name(file: FileModel, name: str) -> bool:

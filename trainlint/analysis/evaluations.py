@@ -11,11 +11,16 @@ from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
-from trainlint.analysis.protocols.modes import ForwardPass, forward_passes
+from trainlint.analysis.protocols.modes import ForwardPass, forward_passes, is_forward
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Event, EventKind, Loop, steps
 from trainlint.analysis.values import Instance, Object, Value, elements
 
+# A file without any of these words evaluates at most for others: then their calls are judged.
+SPEAKS_OF_EVALUATION = (
+    rb"(?i:(?<![a-z])(?:val(?!u)|valid|test|tst|eval|dev(?!ice)|holdout|infer|predict)"
+    rb"|(?:val|valid|validation|test|eval)_?(?:loader|dl|iter|set|data))"
+)
 _TRAINS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP, EventKind.ZERO_GRAD})
 
 
@@ -61,12 +66,13 @@ def wrong_evaluations(
     unsure: set[ast.AST] = set()
     for run, starts_here in contexts(file):
         for found in forward_passes(run):
-            outcome = verdict(found, starts_here)
+            is_inner = any(is_forward(call) for call in found.moment.calls)
+            outcome = None if is_inner else verdict(found, starts_here)
             if outcome:
                 wrong.append(found)
             elif outcome is False:
                 right.setdefault(found.event.node, []).append(found)
-            elif not starts_here:
+            elif not starts_here and not is_inner:
                 unsure.add(found.event.node)
     wrong.sort(key=lambda found: getattr(found.event.node, "lineno", 0))
     reported: set[object] = set()
@@ -154,7 +160,8 @@ def _sounds_right(loop: Loop) -> bool:
 
 def is_unit_test(file: FileModel) -> bool:
     """There, ``test_something`` says nothing about evaluation, and nobody minds a graph."""
-    return file.path.stem.startswith("test_") or file.path.stem.endswith("_test")
+    stem = file.path.stem
+    return stem == "tests" or stem.startswith("test_") or stem.endswith("_test")
 
 
 def _walks_batches(loop: Loop) -> bool:

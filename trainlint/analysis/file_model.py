@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.index import Function, TreeIndex
-from trainlint.analysis.names import Names
+from trainlint.analysis.names import Names, canonical
 from trainlint.analysis.source import SourceFile
 
 if TYPE_CHECKING:
@@ -93,7 +93,31 @@ class FileModel:
 
     def qualified(self, node: ast.AST) -> str | None:
         """The dotted name that an expression refers to, or None where that is not certain."""
-        return self.names.qualified(node)
+        found = self.names.qualified(node)
+        return self._through_stars(node, found) if self._star_modules else found
+
+    @cached_property
+    def _star_modules(self) -> list[str]:
+        return self.names.star_modules()
+
+    def _through_stars(self, node: ast.AST, found: str | None) -> str | None:
+        """``from utils import *`` hands on what ``utils`` imports: ``torch``, say."""
+        attributes: list[str] = []
+        root = node
+        while isinstance(root, ast.Attribute):
+            attributes.insert(0, root.attr)
+            root = root.value
+        if not isinstance(root, ast.Name) or self.index.bindings(root.id, self.index.scope(root)):
+            return found
+        if root.id not in self._passed_on:
+            targets = (self.project.passed_on(star, root.id, self) for star in self._star_modules)
+            self._passed_on[root.id] = next((target for target in targets if target), None)
+        target = self._passed_on[root.id]
+        return canonical(".".join([target, *attributes])) if target else found
+
+    @cached_property
+    def _passed_on(self) -> dict[str, str | None]:
+        return {}
 
     def calls(self, *names: str) -> Iterator[ast.Call]:
         """All calls of the functions or classes with these qualified names."""

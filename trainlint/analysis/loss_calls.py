@@ -24,16 +24,14 @@ class _LossCallScout(Scout):
     """Several rules ask the same of the same file, one after the other: it is searched once."""
 
     def __init__(self) -> None:
-        self._pieces = word(*LOSS_CALL_PIECES)
-        self._pattern = pattern(LOSS_CALL_TEXT.encode())
+        self._scout = word(*LOSS_CALL_PIECES) & pattern(LOSS_CALL_TEXT.encode())
         self._source = b""
         self._answer = False
 
     def suspects(self, source: bytes) -> bool:
         """Whether something is called by a name that people give to losses."""
         if source is not self._source:
-            may_match = self._pieces.suspects(source.lower()) or b"CE" in source
-            self._source, self._answer = source, may_match and self._pattern.suspects(source)
+            self._source, self._answer = source, self._scout.suspects(source)
         return self._answer
 
 

@@ -21,10 +21,14 @@ class Side(enum.Enum):
 
 @dataclass(frozen=True)
 class Evidence:
-    """What an argument's name says and what its data flow says; None: nothing."""
+    """What an argument's name says and what its data flow says; None: nothing.
+
+    ``is_weak``: there is only a name that is used for either side at times.
+    """
 
     by_name: Side | None
     by_flow: Side | None
+    is_weak: bool = False
 
     @property
     def side(self) -> Side | None:
@@ -47,12 +51,14 @@ _TARGET = re.compile(
     r"(^|_)(target|targets|label|labels|gt|gts|true|truth|gold|groundtruth)(_|\d|$)|^(y|ys|yb|y_batch|batch_y|tgt)$",
     re.IGNORECASE,
 )
+_EITHER = re.compile(r"^(y|ys|yb|out|outs)$", re.IGNORECASE)
 
 
 def evidence_of(call: LossCall, position: int) -> Evidence:
     """What is known about a positional argument of a loss."""
-    value = call.input if position == 0 else call.target
-    return Evidence(_by_name(call.file, call.node.args[position]), _by_flow(value))
+    flow = _by_flow(call.input if position == 0 else call.target)
+    name = _name(call.file, call.node.args[position])
+    return Evidence(_by_name(name), flow, flow is None and bool(_EITHER.search(name)))
 
 
 def is_detached_output(value: Value) -> bool:
@@ -76,8 +82,7 @@ def _by_flow(value: Value) -> Side | None:
     return Side.TARGET if plain else None
 
 
-def _by_name(file: FileModel, node: ast.expr) -> Side | None:
-    name = _name(file, node)
+def _by_name(name: str) -> Side | None:
     is_prediction, is_target = bool(_PREDICTION.search(name)), bool(_TARGET.search(name))
     if is_prediction is is_target:
         return None

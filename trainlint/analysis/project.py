@@ -119,6 +119,20 @@ class Project:
             self._resolved[key] = self._resolve(dotted, origin, set())
         return self._resolved[key]
 
+    def passed_on(self, module: str, name: str, origin: FileModel, depth: int = 0) -> str | None:
+        """What ``from module import *`` binds a name to that the module itself only imports."""
+        model = self._module(module.split("."), origin) if module and depth < 4 else None
+        if model is None or model is origin:
+            return None
+        found = model.imported(name)
+        if found is not None:
+            return found
+        for star in model.names.star_modules():
+            found = self.passed_on(star, name, model, depth + 1)
+            if found is not None:
+                return found
+        return None
+
     def files_mentioning(self, word: str, *one_of: str) -> Iterator[FileModel]:
         """All files of the project whose text contains ``word``, and one of some others if given."""
         self.searched = True

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trainlint.analysis.evaluations import contexts, trains
+from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import imports_framework
 from trainlint.analysis.interpreter.runs import Run
@@ -88,7 +88,10 @@ def _epochs_around(around: tuple[Step, ...], batches: Loop, sampler: Object) -> 
     """The innermost loop that trains on all batches again and again, younger than the sampler."""
     for step in reversed(around):
         if isinstance(step, Loop) and _repeats(step) and sampler.birth < step.start:
-            trained = trains(batches) or (_is_in_generator(around, step) and _trains(around))
+            trained = _trains(batches) or (
+                _is_in_generator(around, step)
+                and any(_trains(item) for item in around if isinstance(item, Loop))
+            )
             return step if trained else None
     return None
 
@@ -99,8 +102,8 @@ def _is_in_generator(around: tuple[Step, ...], loop: Step) -> bool:
     return bool(calls) and calls[-1].function.is_generator
 
 
-def _trains(around: tuple[Step, ...]) -> bool:
-    return any(isinstance(step, Loop) and trains(step) for step in around)
+def _trains(loop: Loop) -> bool:
+    return any(True for _ in events(loop.body, EventKind.STEP))
 
 
 def _repeats(loop: Loop) -> bool:

@@ -111,9 +111,11 @@ def _decay_of_all(file: FileModel, made: Object) -> DecayOfAll | None:
         return None
     is_sgd = made.dotted == "torch.optim.SGD"
     answers = [_held(model, batch_norm_counts=not is_sgd) for model in _originals(owner)]
-    if any(held is None and (visible or is_sgd) for visible, held in answers):
-        return None
     held = answers[0][1] if all(name is not None for _, name in answers) else None
+    is_invisible = all(name is not None or not visible for visible, name in answers)
+    is_decoupled = made.dotted.rpartition(".")[2] in training.DECOUPLED_DECAY
+    if held is None and not (is_invisible and is_decoupled):
+        return None
     return DecayOfAll(made, held, is_default, is_default or amount is not None)
 
 

@@ -187,3 +187,13 @@ def new_sampler_for_each_fold(folds, optimizer):
 def handed_to_a_trainer(dataset, trainer, model):
     loader = DataLoader(dataset, 32, sampler=DistributedSampler(dataset))
     trainer.fit(model, loader)
+
+
+def importance_of_inputs(eval_set, model, thresholds):
+    """Gradients are taken, but nothing is trained."""
+    loader = DataLoader(eval_set, 32, sampler=DistributedSampler(eval_set))
+    for threshold in thresholds:
+        for x, y in loader:
+            x.requires_grad_()
+            F.cross_entropy(model(x), y).backward()
+            print((x.grad.abs() > threshold).float().mean())

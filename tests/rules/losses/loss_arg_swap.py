@@ -108,3 +108,11 @@ def pairs(encoder, left, right, label):
 
 def adversarial(discriminator, images, valid):
     return F.binary_cross_entropy_with_logits(discriminator(images), valid)
+
+
+def faithfulness(explainer, x):
+    """``y`` may be either side, and the logarithm shows which comes first."""
+    y = explainer.get_prediction(x)
+    y_hat = explainer.get_masked_prediction(x)
+    divergence = F.kl_div(y.log(), y_hat, reduction="batchmean")
+    return divergence + F.binary_cross_entropy(y, y_hat)

@@ -180,3 +180,34 @@ def final_test(model, train_loader, test_loader, optimizer):
     with torch.no_grad():
         for x, y in test_loader:
             print(F.cross_entropy(model(x), y).item())
+
+
+class Probe(nn.Module):
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.encoder = nn.Sequential(nn.Linear(64, width), nn.Dropout())
+        self.head = nn.Linear(width, 2)
+
+    def train_head(self) -> None:
+        self.head.train()
+
+    def forward(self, x):
+        return self.head(self.encoder(x))
+
+
+def check_probe(probe, loader):
+    probe.eval()
+    with torch.no_grad():
+        return sum((probe(x).argmax(1) == y).sum().item() for x, y in loader)
+
+
+def one_of_two_networks(name: str, train_loader, val_loader):
+    if name == "large":
+        probe = Probe(1024)
+    else:
+        probe = Probe(64)
+    optimizer = torch.optim.SGD(probe.head.parameters(), lr=0.1)
+    for epoch in range(5):
+        probe.train_head()
+        one_epoch(probe, train_loader, optimizer)
+        print(check_probe(probe, val_loader))

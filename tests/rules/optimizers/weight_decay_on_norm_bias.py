@@ -127,3 +127,19 @@ def from_the_command_line():
 def selected():
     model = Language()
     return AdamW(filter(lambda p: p.requires_grad, model.parameters()), weight_decay=0.1)
+
+
+def unseen(model, settings):
+    coupled = Adam(model.parameters(), weight_decay=5e-4)
+    momentum = SGD(model.parameters(), lr=0.1, weight_decay=5e-4)
+    decoupled = AdamW(model.parameters(), weight_decay=0.1)  # expect: weight-decay-on-norm-bias
+    seen, decay = Language(), settings.decay
+    configured = AdamW(seen.parameters(), weight_decay=decay)  # expect: weight-decay-on-norm-bias
+    return coupled, momentum, decoupled, configured
+
+
+def fine_tuned():
+    model = Language()
+    for parameter in model.embed.parameters():
+        parameter.requires_grad = False
+    return AdamW(model.parameters(), weight_decay=0.1)

@@ -102,10 +102,10 @@ def item_of(value: Value, index: ast.expr) -> Value:
             inside = value.arguments
             return inside[index.value] if -len(inside) <= index.value < len(inside) else Unknown()
         return Unknown(hint="module", parent=value)
-    inside = contained(value)
-    if inside and isinstance(value, Object):
+    held = contained(value)
+    if held and isinstance(value, Object):
         only = value.arguments[0] if len(value.arguments) == 1 else None
-        return _item_of_group(only if isinstance(only, Group) else Group(inside, open=True), index)
+        return _item_of_group(only if isinstance(only, Group) else Group(held, open=True), index)
     item = element_of(value, f"[{ast.unparse(index)}]")
     if isinstance(item, Tensor) and isinstance(index, ast.Constant) and isinstance(index.value, str):
         item.hint = index.value

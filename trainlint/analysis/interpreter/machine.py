@@ -228,5 +228,9 @@ class Machine:
                 return ClassValue(found)
             if isinstance(found, FunctionDefinition):
                 return FunctionValue(found, closure=self.module_environment(found.file))
+        for module in file.names.star_modules():
+            passed_on = self.project.passed_on(module, name, file)
+            if passed_on is not None:
+                return External(passed_on)
         dotted = file.names.star_import_of(name)
         return External(dotted) if dotted else None

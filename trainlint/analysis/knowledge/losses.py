@@ -38,7 +38,9 @@ MULTILABEL_SOFT_MARGIN = LossKind("multilabel_soft_margin_loss", "logits")
 MULTILABEL_MARGIN = LossKind("multilabel_margin_loss", "values")
 MULTI_MARGIN = LossKind("multi_margin_loss", "values")
 HINGE_EMBEDDING = LossKind("hinge_embedding_loss", "values")
-COSINE_EMBEDDING = LossKind("cosine_embedding_loss", "values", input_name="input1", target_position=2)
+COSINE_EMBEDDING = LossKind(
+    "cosine_embedding_loss", "values", input_name="input1", target_position=2
+)
 FOCAL = LossKind("sigmoid_focal_loss", "logits", input_name="inputs", target_name="targets")
 
 _CLASSES = {
@@ -77,13 +79,13 @@ LOSS_FUNCTIONS |= {
 }
 
 LOSS_CALL_TEXT = (
-    r"(?:[lL]oss|LOSS|[cC]rit|[eE]ntropy|[oO]bjective|nll|NLL|[kK][lL]_?[dD]iv|kld|KLD|bce|BCE"
-    r"|mse|MSE|(?:\.ce|\bCE|\bl1|\bL1)(?=[_(]))[\w\[\]()'\"]*\("
+    r"(?:loss|Loss|LOSS|crit|Crit|ntropy|bjective|nll|NLL|kl_div|kldiv|klDiv|KLDiv|kld|KLD|bce|BCE"
+    r"|mse|MSE)[\w\[\]()'\"]*\(|(?:\.ce|CE|l1|L1)\("
 )
 """How a call of a loss looks in the source, by the names that people give to losses."""
 
 LOSS_CALL_PIECES = (
-    "loss", "crit", "ntropy", "bjective", "nll", "l_div", "ldiv", "kld", "bce", "mse", ".ce(",
-    ".ce_", "l1(", "l1_",
+    "loss", "Loss", "LOSS", "crit", "Crit", "ntropy", "bjective", "nll", "NLL", "kl_div", "kldiv",
+    "klDiv", "KLDiv", "kld", "KLD", "bce", "BCE", "mse", "MSE", ".ce(", "CE(", "l1(", "L1(",
 )  # fmt: skip
-"""In small letters, each such text holds one of these, or ``CE``: cheap to look for first."""
+"""Each such text holds one of these: cheap to look for first."""

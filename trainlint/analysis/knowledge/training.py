@@ -63,7 +63,7 @@ _TRAIN_WORD = re.compile(r"(^|[_\W])(train|training|trn|tr)([_\W\d]|$)|train", r
 _EVALUATION_WORD = re.compile(
     r"(^|[_\W\d])(val|vali|valid|validation|test|testing|tst|eval|evaluation|evaluate|dev|holdout|"
     r"infer|inference|predict)([_\W\d]|$)|(val|valid|validation|test|eval)_?(loader|dl|iter|set|data)|"
-    r"^(val|valid|test|eval)",
+    r"^(val(?!u)|valid|test|eval)",
     re.IGNORECASE,
 )
 _NO_LOSS_RESULT = re.compile(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.ownership import are_apart, may_touch, owners
 from trainlint.analysis.protocol import Protocol, follow
-from trainlint.analysis.protocols.gradients import optimizers
+from trainlint.analysis.protocols.gradients import innermost_loop, optimizers
 from trainlint.analysis.roles import owner_of_parameters
-from trainlint.analysis.trace import Event, EventKind, events
-from trainlint.analysis.values import Parameters, Value, elements
+from trainlint.analysis.trace import Branch, Event, EventKind, Scope, around, events
+from trainlint.analysis.values import Object, Parameters, Value, elements
 
 ENTRY, FRESH, STEPPED, CLEARED = "entry", "fresh", "stepped", "cleared"
 
@@ -101,3 +102,84 @@ def _clipped(clip: Event) -> set[Value]:
         for item in elements(clip.target)
         if isinstance(item, Parameters)
     }
+
+
+@dataclass(frozen=True)
+class PartialClip:
+    """A clip that every micro-batch repeats before one ``step`` uses their sum."""
+
+    clip: Event
+    step: Event
+
+
+_Repeats = tuple[bool, bool]
+
+
+class _Repeating(Protocol[_Repeats]):
+    """The state: clipped since the last step, and another backward pass came after that."""
+
+    def __init__(self, clip: Event) -> None:
+        self.is_repeated = False
+        self._clip = clip
+        self._subjects = (*_clipped(clip), *elements(clip.target))
+
+    def watches(self, event: Event) -> bool:
+        if event.kind in (EventKind.STEP, EventKind.ZERO_GRAD):
+            return event.target is None or not self._is_apart(event.target)
+        if event.kind is EventKind.OPAQUE:
+            return may_touch(event, *self._subjects)
+        return event is self._clip or event.kind is EventKind.BACKWARD
+
+    def event(self, state: _Repeats, event: Event) -> _Repeats:
+        if event is self._clip:
+            self.is_repeated = self.is_repeated or state == (True, True)
+            return (True, False)
+        return (state[0], True) if event.kind is EventKind.BACKWARD else (False, False)
+
+    def _is_apart(self, target: Value) -> bool:
+        return self._clip.target is not None and are_apart(target, self._clip.target)
+
+
+def partial_clips(run: Run) -> Iterator[PartialClip]:
+    """Clips of a run that some path repeats, with a backward pass in between, before a step."""
+    for clip in events(run.trace, EventKind.CLIP):
+        loop = innermost_loop(run.trace, clip)
+        taken = [] if loop is None else list(events(loop.body, EventKind.STEP))
+        if not taken or clip.target is None:
+            continue
+        protocol = _Repeating(clip)
+        follow(run.trace, protocol, (False, False))
+        step = next((item for item in taken if protocol.watches(item)), None)
+        if protocol.is_repeated and step is not None:
+            yield PartialClip(clip, step)
+
+
+def clips_of_each_microbatch(run: Run) -> Iterator[tuple[Event, Scope]]:
+    """Clips under ``accelerator.accumulate`` that do not ask whether gradients are complete."""
+    for clip in events(run.trace, EventKind.CLIP):
+        way = around(run.trace, clip)
+        scopes = [item for item in way if isinstance(item, Scope) and item.kind == "accumulate"]
+        if not scopes or not _accumulates(run):
+            continue
+        inside = way[way.index(scopes[-1]) :]
+        if not any(isinstance(item, Branch) and "sync_" in _test(item) for item in inside):
+            yield clip, scopes[-1]
+
+
+def _accumulates(run: Run) -> bool:
+    """An Accelerator made without a number of steps accumulates nothing."""
+    made = [
+        event.target
+        for event in events(run.trace, EventKind.NEW)
+        if isinstance(event.target, Object) and event.target.dotted.endswith(".Accelerator")
+    ]
+    return not made or any(
+        name.startswith("gradient_accumulation") or name == "**"
+        for item in made
+        for name in item.keywords
+    )
+
+
+def _test(branch: Branch) -> str:
+    test = getattr(branch.node, "test", None)
+    return ast.unparse(test) if isinstance(test, ast.AST) else ""

@@ -8,7 +8,17 @@ from dataclasses import dataclass
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.ownership import are_apart, may_touch, owners
 from trainlint.analysis.protocol import Protocol, follow
-from trainlint.analysis.trace import Event, EventKind, Loop, Step, Trace, events, parts, steps
+from trainlint.analysis.trace import (
+    Event,
+    EventKind,
+    Loop,
+    Step,
+    Trace,
+    around,
+    events,
+    parts,
+    steps,
+)
 from trainlint.analysis.values import Parameters, Value, elements
 
 
@@ -16,7 +26,8 @@ from trainlint.analysis.values import Parameters, Value, elements
 class StaleGradients:
     """An optimizer steps on gradients that a ``backward`` added to those of its step before.
 
-    ``cleared_outside`` is a ``zero_grad`` that runs, but only outside the loop that repeats the two.
+    ``cleared_outside`` is a ``zero_grad`` that runs, but only outside the loop that repeats the two:
+    before it, or in a loop around it.
     """
 
     optimizer: Value
@@ -102,11 +113,20 @@ def optimizers(run: Run) -> list[Value]:
 
 def _cleared_outside(run: Run, optimizer: Value, step: Event) -> Event | None:
     innermost = innermost_loop(run.trace, step)
-    inside = set() if innermost is None else set(steps(innermost.body))
+    if innermost is None:
+        return None
+    inside, outer = set(steps(innermost.body)), loops_around(run.trace, step)
     for event in events(run.trace, EventKind.ZERO_GRAD):
-        if event not in inside and event.target is not None and not are_apart(event.target, optimizer):
+        if event in inside or event.target is None or are_apart(event.target, optimizer):
+            continue
+        if all(loop in outer for loop in loops_around(run.trace, event)):
             return event
     return None
+
+
+def loops_around(trace: Trace, wanted: Step) -> list[Loop]:
+    """The loops of a trace that hold a step, outermost first."""
+    return [step for step in around(trace, wanted) if isinstance(step, Loop)]
 
 
 def innermost_loop(trace: Trace, wanted: Step) -> Loop | None:

@@ -65,13 +65,15 @@ class TrainedInEval:
 
 
 class _Modes(Protocol[Moment]):
-    def __init__(self, model: Value, reach: dict[Event, set[Value]]) -> None:
+    def __init__(
+        self, model: Value, alternatives: set[Value], reach: dict[Event, set[Value]]
+    ) -> None:
         self.model = model
         self.same = set(elements(model)) | {unwrapped(item) for item in elements(model)}
         self.passes: dict[tuple[Event, Moment], None] = {}
         self.trained: dict[tuple[Event, Event], Moment] = {}
         self.differentiated: set[Event] = set()
-        self._inside = reachable(self.same)
+        self._inside = reachable(self.same | alternatives)
         self._reach = reach
         self._effects: dict[Event, str] = {}
 
@@ -146,7 +148,7 @@ class _Modes(Protocol[Moment]):
         return not self.same.isdisjoint(held)
 
     def _is_related(self, target: Value | None) -> bool:
-        """A part of the model, or its neighbour in one container."""
+        """A part of the model or of what may stand in its place, or its neighbour in a container."""
         targets = {unwrapped(item) for item in elements(target)}
         if not targets.isdisjoint(self._inside):
             return True
@@ -204,7 +206,7 @@ def _followed(run: Run) -> list[_Modes]:
         run.modes = []
         reach: dict[Event, set[Value]] = {}
         for model in _models(run):
-            protocol = _Modes(model, reach)
+            protocol = _Modes(model, _alternatives(run, model), reach)
             follow(run.trace, protocol, Moment(ENTRY))
             run.modes.append(protocol)
     return run.modes  # type: ignore[return-value]
@@ -217,6 +219,16 @@ def _models(run: Run) -> list[Value]:
         if event.target is not None and has_role(event.target, Role.MODULE):
             found.setdefault(unwrapped(event.target), event.target)
     return list(found.values())
+
+
+def _alternatives(run: Run, model: Value) -> set[Value]:
+    """What the code calls by the same name on other paths: which of them, nobody knows later."""
+    found: set[Value] = set()
+    for event in events(run.trace, EventKind.TRAIN, EventKind.EVAL, EventKind.FORWARD):
+        together = {unwrapped(item) for item in elements(event.target)}
+        if len(together) > 1 and unwrapped(model) in together:
+            found |= together
+    return found
 
 
 def _outer_forwards(trace: Trace) -> Iterator[Event]:

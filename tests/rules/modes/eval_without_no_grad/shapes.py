@@ -76,6 +76,24 @@ def some_callers_only(test_loader):
     print("after", mean_loss(net, test_loader))  # expect: eval-without-no-grad
 
 
+class AutoEncoder(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder, self.decoder = nn.Linear(784, 16), nn.Linear(16, 784)
+
+    def forward(self, x):
+        return self.decoder(self.encoder(x))
+
+
+def only_the_whole_is_reported(test_loader):
+    model = AutoEncoder()
+    model.eval()
+    for x, _ in test_loader:
+        print(F.mse_loss(model(x), x).item())  # expect: eval-without-no-grad
+    with torch.no_grad():
+        print(model.decoder(torch.randn(4, 16)))
+
+
 # What is right.
 
 

@@ -1,0 +1,1 @@
+"""Rules on weights that are kept, averaged, saved and loaded."""

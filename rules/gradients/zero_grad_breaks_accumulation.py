@@ -1,0 +1,126 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from trainlint.analysis import FileModel
+from trainlint.analysis.accumulation import Window, windows
+from trainlint.analysis.blocks import block_of
+from trainlint.analysis.ownership import are_apart
+from trainlint.analysis.protocols.gradients import optimizers
+from trainlint.analysis.trace import Branch, Event, EventKind, Loop, around, events
+from trainlint.finding import Applicability, Severity
+from trainlint.rule import Repair, Report, Rule
+from trainlint.scout import word
+
+if TYPE_CHECKING:
+    from trainlint.fixing import Editor
+
+_ACCUMULATES = re.compile(
+    r"accum|grad|micro|virtual|iter_?size|update_?freq|multiplier|^(n|k|n?steps?)$", re.IGNORECASE
+)
+# Every n-th lap for one of several networks is a schedule, not accumulation.
+_SCHEDULES = re.compile(r"critic|disc|gen(erator)?_|policy|delay|target|actor", re.IGNORECASE)
+
+
+class ZeroGradBreaksAccumulation(Rule):
+    """Gradients are cleared on every micro-batch, although the optimizer steps on each k-th only.
+
+    ## What it does
+    Reports a `zero_grad()` that runs on every lap of a loop whose `step()` stands under a condition
+    such as `(i + 1) % k == 0`, with the backward pass on every lap.
+
+    ## Why is this bad?
+    The gradients of the first k-1 micro-batches are thrown away: k times the compute for the
+    gradient of one micro-batch, and a learning rate that was chosen for k.
+
+    ## Example
+    ```python
+    import torch
+
+    def train(model, loader, criterion, k):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i, (x, y) in enumerate(loader):
+            optimizer.zero_grad()
+            loss = criterion(model(x), y) / k
+            loss.backward()
+            if (i + 1) % k == 0:
+                optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def train(model, loader, criterion, k):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y) / k
+            loss.backward()
+            if (i + 1) % k == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+    ```
+
+    ## Fix safety
+    The fix is unsafe: it moves the call behind the step, under the condition. The effective batch
+    size, and so the right learning rate, change.
+
+    ## When not to use it
+    Inside `accelerator.accumulate(model)` both calls do nothing between the steps; such loops are
+    not reported.
+
+    ## References
+    - [Gradient accumulation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation)
+    """
+
+    code = "TLG002"
+    severity = Severity.ERROR
+    scout = word("zero_grad") & word("%")
+    help = "clear the gradients where the optimizer steps, under the same condition"
+    fix_safety = Applicability.UNSAFE
+
+    def check(self, file: FileModel) -> Iterator[Report]:
+        for window in windows(file):
+            cleared = _clears_each_lap(window)
+            if cleared is not None and _is_accumulation(window):
+                line = window.branch.lineno
+                message = f"clears what the micro-batches before the step (line {line}) have added up"
+                yield self.report(cleared.node, message, repair=_repair(window, cleared))
+
+
+def _clears_each_lap(window: Window) -> Event | None:
+    for event in events(window.lap, EventKind.ZERO_GRAD):
+        conditions = [
+            item for item in around(window.lap, event) if isinstance(item, (Branch, Loop))
+        ]
+        is_here = event.file is window.file and isinstance(event.node, ast.Call)
+        if conditions or not is_here or event.target is None or window.optimizer is None:
+            continue
+        if not are_apart(event.target, window.optimizer):
+            return event
+    return None
+
+
+def _is_accumulation(window: Window) -> bool:
+    name = ast.unparse(window.size)
+    if _SCHEDULES.search(ast.unparse(window.test)):
+        return False
+    is_alone = len(optimizers(window.run)) == 1
+    return is_alone or bool(_ACCUMULATES.search(name.rpartition(".")[2]))
+
+
+def _repair(window: Window, cleared: Event) -> Repair | None:
+    file = window.file
+    clear, step = file.index.statement(cleared.node), file.index.statement(window.step.node)
+    if not isinstance(clear, ast.Expr) or step not in block_of(file, window.branch.body[0]):
+        return None
+    if clear not in block_of(file, window.branch):
+        return None
+
+    def move(editor: Editor) -> None:
+        editor.move_after(clear, window.branch.body[-1])
+
+    return Repair("move it behind the step", Applicability.UNSAFE, move)

@@ -1,0 +1,1 @@
+"""Rules on training with several ranks: wrapping, collectives, and who writes files."""

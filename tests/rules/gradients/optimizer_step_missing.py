@@ -1,0 +1,96 @@
+import torch
+from torch import nn
+from torch.nn import functional as F
+
+import xla_steps
+
+
+def scheduler_only(model, loader, accelerator):
+    optimizer = torch.optim.AdamW(model.parameters())
+    scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 10)
+    for x, y in loader:
+        loss = F.mse_loss(model(x), y)
+        accelerator.backward(loss)  # expect: optimizer-step-missing
+        scheduler.step()
+        optimizer.zero_grad()
+
+
+def plain(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()  # expect: optimizer-step-missing
+        print(loss.item())
+
+
+def one_of_two(generator, discriminator, loader):
+    optimizer_g = torch.optim.Adam(generator.parameters())
+    optimizer_d = torch.optim.Adam(discriminator.parameters())
+    for real in loader:
+        fake = generator(torch.randn(4, 8))
+        optimizer_d.zero_grad()
+        (discriminator(fake.detach()).mean() - discriminator(real).mean()).backward()
+        optimizer_d.step()
+        optimizer_g.zero_grad()
+        loss = -discriminator(fake).mean()
+        loss.backward()  # expect: optimizer-step-missing
+
+
+def complete(model, loader):
+    opt = torch.optim.Adam(model.parameters())
+    for x, y in loader:
+        opt.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        opt.step()
+
+
+def in_a_helper_elsewhere(model, loader):
+    tuner = torch.optim.Adam(model.parameters())
+    for x, y in loader:
+        tuner.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        xla_steps.optimizer_step(tuner)
+
+
+def by_hand(model, loader, optimizer_of_none):
+    for x, y in loader:
+        optimizer_of_none.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        for p in model.parameters():
+            p.data.add_(p.grad, alpha=-0.1)
+
+
+def saliency(model, loader):
+    for x, y in loader:
+        model.zero_grad()
+        x.requires_grad_(True)
+        model(x).max().backward()
+
+
+class Trainer:
+    def __init__(self, model):
+        self.model = model
+        self.optim_main = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    def accumulate(self, loader):
+        for x, y in loader:
+            self.optim_main.zero_grad()
+            F.mse_loss(self.model(x), y).backward()
+
+    def apply(self):
+        self.optim_main.step()
+
+
+def scaled(model, loader, scaler, optim_a):
+    for x, y in loader:
+        optim_a.zero_grad()
+        scaler.scale(F.mse_loss(model(x), y)).backward()
+        scaler.step(optim_a)
+        scaler.update()
+
+
+def engine_does_it(model, loader, optim_b, loss_scaler):
+    for x, y in loader:
+        optim_b.zero_grad()
+        loss = F.mse_loss(model(x), y)
+        loss_scaler(loss, optim_b, parameters=model.parameters())

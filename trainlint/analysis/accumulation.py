@@ -1,0 +1,168 @@
+"""Gradient accumulation: a loop whose optimizer steps only on each k-th lap."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.frameworks import framework_of
+from trainlint.analysis.index import Function
+from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.trace import (
+    Branch,
+    Call,
+    Event,
+    EventKind,
+    Loop,
+    Scope,
+    Step,
+    Trace,
+    around,
+    events,
+)
+from trainlint.analysis.values import Value
+
+
+@dataclass(frozen=True)
+class Window:
+    """Backward passes on every lap of a loop, and a step only where ``test`` holds.
+
+    ``node`` is the loop, or a ``training_step`` that a framework calls in one; ``lap`` is what
+    happens in it. ``counter`` and ``size`` are the two sides of the ``%`` in the test.
+    """
+
+    run: Run
+    file: FileModel
+    node: ast.For | ast.While | Function
+    lap: Trace
+    branch: ast.If
+    test: ast.expr
+    counter: ast.expr
+    size: ast.expr
+    optimizer: Value | None
+    step: Event
+    backwards: tuple[Event, ...]
+
+    @property
+    def index(self) -> str | None:
+        """The name that ``enumerate`` counts the laps with."""
+        target = self.node.target if isinstance(self.node, ast.For) else None
+        if self.walked is None or not isinstance(target, ast.Tuple) or len(target.elts) != 2:
+            return None
+        first = target.elts[0]
+        return first.id if isinstance(first, ast.Name) else None
+
+    @property
+    def walked(self) -> ast.expr | None:
+        """What ``enumerate`` goes through, out of a progress bar."""
+        call = self.node.iter if isinstance(self.node, ast.For) else None
+        while isinstance(call, ast.Call) and "tqdm" in ast.unparse(call.func) and call.args:
+            call = call.args[0]
+        is_enumerate = isinstance(call, ast.Call) and ast.unparse(call.func) == "enumerate"
+        if not is_enumerate or len(call.args) != 1 or call.keywords:  # type: ignore[union-attr]
+            return None
+        inside = call.args[0]  # type: ignore[union-attr]
+        while isinstance(inside, ast.Call) and "tqdm" in ast.unparse(inside.func) and inside.args:
+            inside = inside.args[0]
+        return inside
+
+
+def windows(file: FileModel) -> Iterator[Window]:
+    """The accumulation windows of a file, each once."""
+    seen: set[ast.If] = set()
+    for run in file.runs:
+        for step in events(run.trace, EventKind.STEP):
+            found = _window(run, step) if step.file is file else None
+            if found is not None and found.branch not in seen:
+                seen.add(found.branch)
+                yield found
+
+
+def resolved(lap: ast.AST, test: ast.expr) -> ast.expr:
+    """The test itself, or what the one assignment in the lap says that its name stands for."""
+    if not isinstance(test, ast.Name):
+        return test
+    found = [
+        node.value
+        for node in ast.walk(lap)
+        if isinstance(node, ast.Assign)
+        and any(isinstance(target, ast.Name) and target.id == test.id for target in node.targets)
+    ]
+    return found[0] if len(found) == 1 else test
+
+
+def _window(run: Run, step: Event) -> Window | None:
+    way, file = around(run.trace, step), step.file
+    repeated = _repeated(way)
+    if repeated is None or any(isinstance(item, Scope) and item.kind == "accumulate" for item in way):
+        return None
+    node = repeated.function.node if isinstance(repeated, Call) else repeated.node
+    if isinstance(node, (ast.expr, ast.AsyncFor)) or node not in file.index.parents:
+        return None
+    for branch in way[way.index(repeated) + 1 :]:
+        if not isinstance(branch, Branch) or not isinstance(branch.node, ast.If):
+            continue
+        test = resolved(node, branch.node.test)
+        modulo = _modulo(test)
+        backwards = _backwards_outside(repeated.body, branch)
+        is_body = step.node in set(ast.walk(ast.Module(branch.node.body, [])))
+        if modulo is None or not backwards or not is_body:
+            continue
+        return Window(
+            run, file, node, repeated.body, branch.node, test, modulo.left, modulo.right,
+            step.target, step, backwards,
+        )  # fmt: skip
+    return None
+
+
+def _repeated(way: list[Step]) -> Loop | Call | None:
+    """The innermost loop, or else the framework's hook that runs once for each batch."""
+    loops = [item for item in way if isinstance(item, Loop)]
+    if loops:
+        return loops[-1]
+    for item in way:
+        owner = item.function.owner if isinstance(item, Call) else None
+        if isinstance(item, Call) and owner is not None and framework_of(owner) is not None:
+            return item if item.function.name == "training_step" else None
+    return None
+
+
+def _backwards_outside(lap: Trace, branch: Branch) -> tuple[Event, ...]:
+    """The lap's own backward passes; none where the branch holds some as well."""
+    inside = [event for _, way in branch.ways for event in events(way, EventKind.BACKWARD)]
+    if inside:
+        return ()
+    return tuple(
+        event
+        for event in events(lap, EventKind.BACKWARD)
+        if not any(isinstance(item, Loop) for item in around(lap, event))
+    )
+
+
+def _modulo(test: ast.expr) -> ast.BinOp | None:
+    """``x % k`` in ``x % k == 0``, ``not x % k`` or a combination of such tests."""
+    for node in ast.walk(test):
+        operand: ast.expr | None = None
+        if isinstance(node, ast.Compare) and len(node.ops) == 1:
+            is_zero = isinstance(node.ops[0], ast.Eq) and _is_rest(node.comparators[0], node.left)
+            operand = node.left if is_zero else None
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            operand = node.operand
+        if isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.Mod):
+            if not (isinstance(operand.right, ast.Constant) and operand.right.value == 1):
+                return operand
+    return None
+
+
+def _is_rest(value: ast.expr, modulo: ast.expr) -> bool:
+    """``0``, or ``k - 1`` of ``i % k == k - 1``."""
+    if isinstance(value, ast.Constant):
+        return value.value == 0
+    return (
+        isinstance(value, ast.BinOp)
+        and isinstance(value.op, ast.Sub)
+        and isinstance(modulo, ast.BinOp)
+        and ast.dump(value.left) == ast.dump(modulo.right)
+    )

@@ -1,0 +1,104 @@
+"""Which expressions certainly are tensors, told from the syntax tree."""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from trainlint.analysis.knowledge.training import looks_like_loader
+from trainlint.analysis.receivers import assigned_at, last_name
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
+
+_FACTORIES = frozenset(
+    f"torch.{name}"
+    for name in (
+        "tensor", "as_tensor", "from_numpy", "zeros", "ones", "rand", "randn", "randint", "randperm",
+        "empty", "full", "arange", "linspace", "eye", "cat", "stack", "zeros_like", "ones_like",
+        "rand_like", "randn_like", "full_like", "FloatTensor", "LongTensor", "Tensor", "matmul", "bmm",
+        "exp", "sqrt", "argmax", "normal", "triu", "tril", "where", "autograd.Variable",
+    )
+)  # fmt: skip
+_KEEPS_TENSOR = frozenset(
+    {
+        "to", "cuda", "cpu", "float", "half", "double", "long", "int", "bool", "view", "reshape",
+        "unsqueeze", "squeeze", "permute", "transpose", "contiguous", "clone", "detach", "repeat",
+        "expand", "float", "div", "mul", "flatten", "t", "requires_grad_",
+    }
+)  # fmt: skip
+_TENSOR_TYPES = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"})
+
+
+def is_tensor(file: FileModel, node: ast.expr) -> bool:
+    """Whether an expression certainly is a tensor: all that the file assigns to it is."""
+    if isinstance(node, ast.Call):
+        return _makes_tensor(file, node)
+    if isinstance(node, ast.Name):
+        bound = file.index.bindings(node.id, file.index.scope(node))
+        return bool(bound) and all(_is_bound_to_tensor(file, item) for item in bound)
+    owner = file.index.enclosing_class(node)
+    is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
+    if owner is None or not is_own:
+        return False
+    assert isinstance(node, ast.Attribute)
+    values = [item.value for item, _ in file.attribute_assignments(owner).get(node.attr, [])]
+    return bool(values) and all(
+        isinstance(value, ast.Call) and _makes_tensor(file, value) for value in values
+    )
+
+
+def _makes_tensor(file: FileModel, call: ast.Call) -> bool:
+    if file.qualified(call.func) in _FACTORIES:
+        return True
+    if not isinstance(call.func, ast.Attribute) or call.func.attr not in _KEEPS_TENSOR:
+        return False
+    inner = call.func.value
+    return isinstance(inner, ast.Call) and _makes_tensor(file, inner)
+
+
+def _is_bound_to_tensor(file: FileModel, bound: ast.AST) -> bool:
+    if isinstance(bound, ast.arg):
+        return bound.annotation is not None and file.qualified(bound.annotation) in _TENSOR_TYPES
+    if isinstance(file.index.parents.get(bound), ast.AugAssign):
+        return True
+    value = assigned_at(file, bound)
+    if value is not None:
+        return isinstance(value, ast.Call) and (
+            _makes_tensor(file, value) or _changes_itself(value, bound)
+        )
+    return _is_part_of_batch(file, bound)
+
+
+def _changes_itself(value: ast.Call, bound: ast.AST) -> bool:
+    """``x = x.float()`` keeps what ``x`` is."""
+    function = value.func
+    return (
+        isinstance(function, ast.Attribute)
+        and function.attr in _KEEPS_TENSOR
+        and isinstance(function.value, ast.Name)
+        and function.value.id == getattr(bound, "id", None)
+    )
+
+
+def _is_part_of_batch(file: FileModel, bound: ast.AST) -> bool:
+    """``for images, labels in loader:``, where a batch is a tuple of tensors."""
+    part = file.index.parents.get(bound)
+    if not isinstance(part, ast.Tuple):
+        return False
+    loop: ast.AST | None = part
+    while isinstance(loop, ast.Tuple):
+        loop = file.index.parents.get(loop)
+    if not isinstance(loop, ast.For):
+        return False
+    walked = loop.iter
+    if isinstance(walked, ast.Call) and last_name(walked.func) in ("enumerate", "tqdm") and walked.args:
+        is_counter = last_name(walked.func) == "enumerate" and bound is _first(loop.target)
+        walked = walked.args[0]
+        if is_counter or (part is loop.target and last_name(loop.iter) == "enumerate"):
+            return False
+    return looks_like_loader(last_name(walked)) and "loader" in last_name(walked).lower()
+
+
+def _first(target: ast.expr) -> ast.expr | None:
+    return target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None
