@@ -1,28 +1,19 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.accumulation import Window, windows
 from trainlint.analysis.blocks import block_of
-from trainlint.analysis.ownership import are_apart
-from trainlint.analysis.protocols.gradients import optimizers
-from trainlint.analysis.trace import Branch, Event, EventKind, Loop, around, events
+from trainlint.analysis.trace import Event
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
-
-_ACCUMULATES = re.compile(
-    r"accum|grad|micro|virtual|iter_?size|update_?freq|multiplier|^(n|k|n?steps?)$", re.IGNORECASE
-)
-# Every n-th lap for one of several networks is a schedule, not accumulation.
-_SCHEDULES = re.compile(r"critic|disc|gen(erator)?_|policy|delay|target|actor", re.IGNORECASE)
 
 
 class ZeroGradBreaksAccumulation(Rule):
@@ -84,32 +75,13 @@ class ZeroGradBreaksAccumulation(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         for window in windows(file):
-            cleared = _clears_each_lap(window)
-            if cleared is not None and _is_accumulation(window):
+            cleared = window.cleared_each_lap()
+            if cleared is not None and window.is_accumulation:
                 line = window.branch.lineno
-                message = f"clears what the micro-batches before the step (line {line}) have added up"
+                message = (
+                    f"clears what the micro-batches before the step (line {line}) have added up"
+                )
                 yield self.report(cleared.node, message, repair=_repair(window, cleared))
-
-
-def _clears_each_lap(window: Window) -> Event | None:
-    for event in events(window.lap, EventKind.ZERO_GRAD):
-        conditions = [
-            item for item in around(window.lap, event) if isinstance(item, (Branch, Loop))
-        ]
-        is_here = event.file is window.file and isinstance(event.node, ast.Call)
-        if conditions or not is_here or event.target is None or window.optimizer is None:
-            continue
-        if not are_apart(event.target, window.optimizer):
-            return event
-    return None
-
-
-def _is_accumulation(window: Window) -> bool:
-    name = ast.unparse(window.size)
-    if _SCHEDULES.search(ast.unparse(window.test)):
-        return False
-    is_alone = len(optimizers(window.run)) == 1
-    return is_alone or bool(_ACCUMULATES.search(name.rpartition(".")[2]))
 
 
 def _repair(window: Window, cleared: Event) -> Repair | None:

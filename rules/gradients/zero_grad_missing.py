@@ -90,7 +90,7 @@ def _names_zero_grad_only(file: FileModel) -> bool:
 
 
 def _message(stale: StaleGradients) -> str:
-    line = getattr(stale.step.node, "lineno", 0)
+    line = getattr(stale.before.node, "lineno", 0)
     return (
         f"nothing clears the gradients between `{stale.optimizer.hint or 'optimizer'}.step()` "
         f"(line {line}) and this backward pass: each step uses the sum of all gradients so far"

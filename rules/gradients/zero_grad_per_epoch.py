@@ -100,7 +100,9 @@ def _repair(file: FileModel, run: Run, stale: StaleGradients) -> Repair | None:
     statement = file.index.statement(call)
     if not (isinstance(statement, ast.Expr) and isinstance(call, ast.Call)):
         return None
-    if file.index.scope(statement) is not file.index.scope(body) or not inside <= set(ast.walk(body)):
+    if file.index.scope(statement) is not file.index.scope(body) or not inside <= set(
+        ast.walk(body)
+    ):
         return None
 
     def move(editor: Editor) -> None:

@@ -110,8 +110,18 @@ def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
 def _is_on_purpose(found: ForwardPass) -> bool:
     if _GENERATOR.search(found.model.hint):
         return True
-    function = found.event.file.index.enclosing_function(found.event.node)
-    return function is not None and bool(_ON_PURPOSE.search(found.event.file.segment(function)))
+    file = found.event.file
+    function = file.index.enclosing_function(found.event.node)
+    if function is None:
+        return False
+    decorators = [item for item in function.decorator_list if not _is_of_torch(file, item)]
+    may_switch = any("eval" in ast.unparse(item) for item in decorators)
+    return may_switch or bool(_ON_PURPOSE.search(file.segment(function)))
+
+
+def _is_of_torch(file: FileModel, decorator: ast.expr) -> bool:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return (file.qualified(called) or "").startswith("torch.")
 
 
 def _message(blame: Blame) -> str:

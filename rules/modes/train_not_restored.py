@@ -9,11 +9,13 @@ from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.protocols.modes import TrainedInEval, trained_in_eval
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
+from trainlint.analysis.trace import EventKind, events
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
 
 if TYPE_CHECKING:
+    from trainlint.analysis.interpreter.runs import Run
     from trainlint.fixing import Editor
 
 
@@ -81,12 +83,16 @@ class TrainNotRestored(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for run, _ in contexts(file):
+        for run, _ in contexts(file, lambda run: _switches_to_eval(run, file)):
             for found in trained_in_eval(run):
                 if found.switch.file is file and is_mode_sensitive(found.model) is not False:
                     yield self.report(
                         found.switch.node, _message(found), repair=_repair(file, found)
                     )
+
+
+def _switches_to_eval(run: Run, file: FileModel) -> bool:
+    return any(event.file is file for event in events(run.trace, EventKind.EVAL))
 
 
 def _message(found: TrainedInEval) -> str:

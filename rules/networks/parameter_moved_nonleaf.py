@@ -17,9 +17,9 @@ if TYPE_CHECKING:
 
 _MAKES_ANOTHER = frozenset(
     {
-        "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "clone", "contiguous",
-        "view", "reshape", "unsqueeze", "squeeze", "expand", "repeat", "mul", "div", "t", "transpose",
-        "permute", "xpu",
+        "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "clone", "view",
+        "contiguous", "reshape", "unsqueeze", "squeeze", "expand", "repeat", "mul", "div", "t",
+        "transpose", "permute", "xpu",
     }
 )  # fmt: skip
 _LEAF_FACTORIES = frozenset(
@@ -43,8 +43,8 @@ class ParameterMovedNonleaf(Rule):
     """The result of an operation on a new parameter is kept instead of the parameter.
 
     ## What it does
-    Reports `nn.Parameter(...).to(device)`, `nn.Parameter(...) * scale` and the like where the result
-    becomes an attribute of a module or goes to an optimizer, and the same with
+    Reports `nn.Parameter(...).to(device)`, `nn.Parameter(...) * scale` and the like that become an
+    attribute of a module or go to an optimizer, and the same with
     `torch.randn(..., requires_grad=True)`.
 
     ## Why is this bad?
@@ -111,7 +111,7 @@ class ParameterMovedNonleaf(Rule):
                     "this is no longer the parameter but a tensor computed from it: "
                     "it is not registered and not trained"
                     if is_parameter
-                    else "this is no longer a leaf: no optimizer takes it and its `.grad` stays None",
+                    else "this is no leaf any more: no optimizer takes it, its `.grad` stays None",
                     repair=_repair(found) if is_parameter else None,
                 )
 

@@ -62,8 +62,8 @@ class ToResultDiscarded(Rule):
     The fix is safe: it assigns the result to the variable that the statement starts from.
 
     ## When not to use
-    Modules are moved in place and are never reported, nor are batches that move themselves, as those
-    of transformers and torch_geometric do.
+    Modules are moved in place and never reported, nor are batches that move themselves, as those of
+    transformers and torch_geometric do.
 
     ## References
     - [torch.Tensor.to](https://docs.pytorch.org/docs/stable/generated/torch.Tensor.to.html)
@@ -82,11 +82,11 @@ class ToResultDiscarded(Rule):
                 continue
             if (file.qualified(call.func) or "").startswith(_TRANSFORMS):
                 if _is_class(call):
-                    yield self.report(call, "this transform is made and thrown away: add it to the pipeline")
+                    yield self.report(call, "this transform is made and thrown away")
             elif _is_discarded(file, call):
                 yield self.report(
                     call,
-                    f"`{_method(call)}` returns a new tensor, which is thrown away: this does nothing",
+                    f"`{_method(call)}` returns a new tensor, which is thrown away",
                     repair=_repair(statement, call),
                 )
 
@@ -105,11 +105,11 @@ def _is_discarded(file: FileModel, call: ast.Call) -> bool:
     if _method(call) not in _RETURN_ANOTHER or any(item.arg == "out" for item in call.keywords):
         return False
     root = _root(call)
-    if root is None:
+    if root is None or imports_framework(file, *_OWN_BATCHES):
         return False
     if _method(call) in _ONLY_TENSORS_HAVE and is_name_chain(root):
         return not _defines(file, _method(call)) and imports_framework(file, "torch")
-    return is_tensor(file, root) and not imports_framework(file, *_OWN_BATCHES)
+    return is_tensor(file, root)
 
 
 def _root(call: ast.Call) -> ast.expr | None:

@@ -24,12 +24,12 @@ class ClipPerMicrobatch(Rule):
     """Gradients are clipped after every micro-batch of an accumulated step.
 
     ## What it does
-    Reports `clip_grad_norm_` that runs on each lap of a loop whose optimizer steps only on some, and
-    in `accelerator.accumulate` without `if accelerator.sync_gradients:`.
+    Reports `clip_grad_norm_` on each lap of a loop whose optimizer steps only on some, and in
+    `accelerator.accumulate` without `if accelerator.sync_gradients:`.
 
     ## Why is this bad?
-    The sum so far is clipped again and again: early micro-batches count less than late ones, and the
-    result is not what clipping the whole gradient gives.
+    The sum so far is clipped again and again: early micro-batches count less than late ones, and
+    the result is not what clipping the whole gradient gives.
 
     ## Example
     ```python

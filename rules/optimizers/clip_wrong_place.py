@@ -74,9 +74,7 @@ class ClipWrongPlace(Rule):
         for run in file.runs:
             for found in lost_clips(run):
                 if found.clip.file is file:
-                    yield self.report(
-                        found.clip.node, _message(found), repair=_repair(file, found)
-                    )
+                    yield self.report(found.clip.node, _message(found), repair=_repair(file, found))
 
 
 def _message(found: LostClip) -> str:

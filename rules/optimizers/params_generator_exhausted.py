@@ -69,7 +69,8 @@ class ParamsGeneratorExhausted(Rule):
 def _message(found: SecondWalk) -> str:
     if found.first is found.again:
         return f"`{found.name}` is an iterator: from the second lap of the loop on it is empty"
-    return f"`{found.name}` is an iterator that line {found.first.lineno} has used up: it is empty here"
+    line = found.first.lineno
+    return f"`{found.name}` is an iterator that line {line} has used up: it is empty here"
 
 
 def _repair(found: SecondWalk) -> Repair:

@@ -76,7 +76,9 @@ class PlateauWrongMode(Rule):
                 continue
             direction = _direction(file, metric)
             modes = {_mode(scheduler) for scheduler in found}
-            if direction is not None and modes == {_WANTED["lower" if direction == "higher" else "higher"]}:
+            if direction is not None and modes == {
+                _WANTED["lower" if direction == "higher" else "higher"]
+            }:
                 yield self.report(
                     step.call,
                     f"`{ast.unparse(metric)}` is better when {direction}, "
@@ -117,12 +119,16 @@ def _direction(file: FileModel, metric: ast.expr) -> str | None:
 def _turns(expression: ast.expr) -> bool:
     """``-accuracy`` and ``1 - accuracy``."""
     return any(
-        isinstance(node, ast.UnaryOp)
-        and isinstance(node.op, ast.USub)
-        and not isinstance(node.operand, ast.Constant)
-        or isinstance(node, ast.BinOp)
-        and isinstance(node.op, (ast.Sub, ast.Div))
-        and isinstance(node.left, ast.Constant)
+        (
+            isinstance(node, ast.UnaryOp)
+            and isinstance(node.op, ast.USub)
+            and not isinstance(node.operand, ast.Constant)
+        )
+        or (
+            isinstance(node, ast.BinOp)
+            and isinstance(node.op, (ast.Sub, ast.Div))
+            and isinstance(node.left, ast.Constant)
+        )
         for node in ast.walk(expression)
     )
 

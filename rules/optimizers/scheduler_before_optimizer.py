@@ -92,7 +92,9 @@ class SchedulerBeforeOptimizer(Rule):
 def _repair(file: FileModel, step: SchedulerStep, training: Event) -> Repair | None:
     statement = file.index.statement(step.call)
     block = block_of(file, statement)
-    last = next((item for node in _nodes(step, training) if (item := _member(file, node, block))), None)
+    last = next(
+        (item for node in _nodes(step, training) if (item := _member(file, node, block))), None
+    )
     if last is None or not isinstance(statement, ast.Expr) or last is statement:
         return None
 

@@ -25,7 +25,8 @@ class SchedulerCadenceMismatch(Rule):
 
     ## Why is this bad?
     A schedule in epochs that steps each batch is over within the first epoch: the learning rate
-    collapses, or a cosine goes up and down again. One in batches that steps each epoch hardly moves.
+    collapses, or a cosine goes up and down again. One in batches that steps each epoch hardly
+    moves.
 
     ## Example
     ```python
@@ -90,7 +91,9 @@ def _mismatch(step: SchedulerStep) -> str | None:
         return argument and f"this steps each batch, but `{argument}` of the schedule counts epochs"
     if steps_each_epoch(step) is not None:
         argument = counts_batches(scheduler, home)
-        return argument and f"this steps each epoch, but `{argument}` of the schedule counts batches"
+        return (
+            argument and f"this steps each epoch, but `{argument}` of the schedule counts batches"
+        )
     return None
 
 

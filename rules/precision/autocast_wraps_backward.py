@@ -52,7 +52,7 @@ class AutocastWrapsBackward(Rule):
     ```
 
     ## Fix safety
-    The fix is safe: it moves `backward()` behind the region where it is the region's last statement.
+    The fix is safe: it moves `backward()` behind the region where it is the last statement.
 
     ## When not to use
     `autograd.grad` for a gradient penalty belongs to the forward pass and is not reported.

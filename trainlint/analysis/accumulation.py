@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -10,6 +11,8 @@ from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.index import Function
 from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.ownership import are_apart
+from trainlint.analysis.protocols.gradients import optimizers
 from trainlint.analysis.trace import (
     Branch,
     Call,
@@ -68,6 +71,32 @@ class Window:
             inside = inside.args[0]
         return inside
 
+    @property
+    def is_accumulation(self) -> bool:
+        """Whether the step waits for more gradients, and not for another network's turn."""
+        if _SCHEDULES.search(ast.unparse(self.test)):
+            return False
+        is_alone = len(optimizers(self.run)) == 1
+        return is_alone or bool(_ACCUMULATES.search(ast.unparse(self.size).rpartition(".")[2]))
+
+    def cleared_each_lap(self) -> Event | None:
+        """A ``zero_grad`` for the optimizer that no condition holds back."""
+        for event in events(self.lap, EventKind.ZERO_GRAD):
+            if any(isinstance(item, (Branch, Loop)) for item in around(self.lap, event)):
+                continue
+            is_call = event.file is self.file and isinstance(event.node, ast.Call)
+            if is_call and event.target is not None and self.optimizer is not None:
+                if not are_apart(event.target, self.optimizer):
+                    return event
+        return None
+
+
+_ACCUMULATES = re.compile(
+    r"accum|grad|micro|virtual|iter_?size|update_?freq|multiplier|^(n|k|n?steps?)$", re.IGNORECASE
+)
+# Every n-th lap for one of several networks is a schedule, not accumulation.
+_SCHEDULES = re.compile(r"critic|disc|gen(erator)?_|policy|delay|target|actor", re.IGNORECASE)
+
 
 def windows(file: FileModel) -> Iterator[Window]:
     """The accumulation windows of a file, each once."""
@@ -96,7 +125,9 @@ def resolved(lap: ast.AST, test: ast.expr) -> ast.expr:
 def _window(run: Run, step: Event) -> Window | None:
     way, file = around(run.trace, step), step.file
     repeated = _repeated(way)
-    if repeated is None or any(isinstance(item, Scope) and item.kind == "accumulate" for item in way):
+    if repeated is None or any(
+        isinstance(item, Scope) and item.kind == "accumulate" for item in way
+    ):
         return None
     node = repeated.function.node if isinstance(repeated, Call) else repeated.node
     if isinstance(node, (ast.expr, ast.AsyncFor)) or node not in file.index.parents:

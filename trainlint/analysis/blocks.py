@@ -46,3 +46,34 @@ def follows_around(file: FileModel, first: ast.AST, second: ast.AST) -> bool:
                 return block.index(other) > block.index(current)
         current = file.index.parents.get(current)
     return False
+
+
+def runs_before(file: FileModel, first: ast.AST, second: ast.AST) -> bool:
+    """Whether ``first`` comes before ``second`` in one function, and not in another branch.
+
+    Either may be deeper in than the block that both share; loops are not gone around.
+    """
+    if file.index.enclosing_function(first) is not file.index.enclosing_function(second):
+        return False
+    if first not in file.index.parents or second not in file.index.parents:
+        return False
+    above = {statement: None for statement in _statements_above(file, first)}
+    for other in _statements_above(file, second):
+        block = block_of(file, other)
+        one = next((statement for statement in above if statement in block), None)
+        if one is not None:
+            return block.index(one) < block.index(other)
+    return False
+
+
+def _statements_above(file: FileModel, node: ast.AST) -> list[ast.stmt]:
+    """The statement that holds a node and the compound statements around it, innermost first."""
+    found: list[ast.stmt] = []
+    current: ast.AST | None = file.index.statement(node)
+    while isinstance(current, (ast.stmt, ast.ExceptHandler)):
+        if isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+            break
+        if isinstance(current, ast.stmt):
+            found.append(current)
+        current = file.index.parents.get(current)
+    return found

@@ -11,7 +11,12 @@ from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
-from trainlint.analysis.protocols.modes import ForwardPass, forward_passes, is_forward
+from trainlint.analysis.protocols.modes import (
+    ForwardPass,
+    forward_passes,
+    has_outer_forward,
+    is_forward,
+)
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Event, EventKind, Loop, steps
 from trainlint.analysis.values import Instance, Object, Value, elements
@@ -33,15 +38,19 @@ class Blame:
     is_call: bool
 
 
-def contexts(file: FileModel) -> list[tuple[Run, bool]]:
+def contexts(
+    file: FileModel, matters: Callable[[Run], bool] | None = None
+) -> list[tuple[Run, bool]]:
     """The runs that reach the file's code, and whether a run's start is really a start.
+
+    Of the file's own runs only those that ``matters`` is true for: looking for callers is slow.
 
     A function that other files call is seen as they call it. False stands for a function that
     somebody, a framework say, calls in a way that the model cannot follow: what it starts with is
     unknown.
     """
     found: list[tuple[Run, bool]] = []
-    for run in file.runs:
+    for run in filter(matters, file.runs):
         owner = run.root.owner if run.root is not None else None
         outside = None if owner is not None and framework_of(owner) else callers(run)
         if outside is None:
@@ -64,7 +73,7 @@ def wrong_evaluations(
     wrong: list[ForwardPass] = []
     right: dict[ast.AST, list[ForwardPass]] = {}
     unsure: set[ast.AST] = set()
-    for run, starts_here in contexts(file):
+    for run, starts_here in contexts(file, has_outer_forward):
         for found in forward_passes(run):
             is_inner = any(is_forward(call) for call in found.moment.calls)
             outcome = None if is_inner else verdict(found, starts_here)

@@ -162,11 +162,14 @@ class FileModel:
     @cached_property
     def _attribute_assignments(self) -> dict[ast.ClassDef, AttributeAssignments]:
         found: dict[ast.ClassDef, AttributeAssignments] = {}
-        for kind in (ast.Assign, ast.AnnAssign):
-            for statement in self.nodes(kind):
-                targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-                for target in targets:
-                    self._note_attribute(target, statement, found)
+        statements: list[ast.Assign | ast.AnnAssign] = [
+            *self.nodes(ast.Assign),
+            *self.nodes(ast.AnnAssign),
+        ]
+        for statement in statements:
+            targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+            for target in targets:
+                self._note_attribute(target, statement, found)
         return found
 
     def _note_attribute(

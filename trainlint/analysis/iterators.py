@@ -13,7 +13,9 @@ from trainlint.analysis.receivers import last_name
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
-_LAZY = frozenset({"builtins.filter", "builtins.map", "itertools.chain", "itertools.chain.from_iterable"})
+_LAZY = frozenset(
+    {"builtins.filter", "builtins.map", "itertools.chain", "itertools.chain.from_iterable"}
+)
 _METHODS = frozenset({"parameters", "named_parameters"})
 _WALKS = frozenset(
     {
@@ -50,7 +52,10 @@ def second_walks(file: FileModel) -> Iterator[SecondWalk]:
 def is_lazy(file: FileModel, value: ast.expr) -> bool:
     """``model.parameters()``, and ``filter``, ``chain`` or a generator over such."""
     if isinstance(value, ast.GeneratorExp):
-        return _METHODS & {last_name(node) for node in ast.walk(value) if isinstance(node, ast.Call)} != set()
+        return (
+            _METHODS & {last_name(node) for node in ast.walk(value) if isinstance(node, ast.Call)}
+            != set()
+        )
     if not isinstance(value, ast.Call):
         return False
     if file.qualified(value.func) in _LAZY:
@@ -146,8 +151,7 @@ def _excludes(file: FileModel, first: ast.expr, second: ast.expr) -> bool:
     both = [any(isinstance(item, conditional) for item in way) for way in (inside, other_inside)]
     if all(both):
         return True
-    returns = any(isinstance(item, ast.Return) for item in inside)
-    return returns
+    return any(isinstance(item, ast.Return) for item in inside)
 
 
 def _blocks(node: ast.AST) -> list[list[ast.stmt]]:

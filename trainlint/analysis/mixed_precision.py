@@ -5,7 +5,6 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 
-from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.trace import Event, EventKind, Scope, Trace, parts
 
 HALF, BFLOAT, OFF, UNKNOWN = "float16", "bfloat16", "off", "unknown"

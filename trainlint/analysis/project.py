@@ -10,6 +10,7 @@ from pathlib import Path
 
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.requirements import Version, oldest_declared, requirement_files
 from trainlint.analysis.source import SourceError, SourceFile
 
 Definition = ClassDefinition | FunctionDefinition
@@ -43,9 +44,11 @@ class Project:
         self._looked_at: dict[Path, set[Path]] = {}
         self._files: dict[Path, FileModel | None] = {}
         self._held = 0
+        self.relevance: dict[FunctionDefinition, bool] = {}
         self._resolved: dict[tuple[Path, str], Definition | None] = {}
         self._is_file: dict[Path, bool] = {}
         self._sources: dict[Path, bytes] | None = None
+        self._oldest: dict[str, Version | None] = {}
 
     def start_check(self) -> None:
         """Forget what the last check consulted, and files if too many are held."""
@@ -55,6 +58,7 @@ class Project:
         if self._held > _MAX_HELD_CHARACTERS:
             self._files.clear()
             self._resolved.clear()
+            self.relevance.clear()
             self._held = 0
 
     def model(self, source: SourceFile) -> FileModel:
@@ -71,6 +75,7 @@ class Project:
         if known is not None:
             self._files.clear()
             self._resolved.clear()
+            self.relevance.clear()
             self._held = 0
         return self._add(path, source)
 
@@ -132,6 +137,13 @@ class Project:
             if found is not None:
                 return found
         return None
+
+    def oldest_declared(self, package: str) -> Version | None:
+        """The lowest version of a package that the project declares; None where it does not say."""
+        self._consulted_directly.update(requirement_files(self.root))
+        if package not in self._oldest:
+            self._oldest[package] = oldest_declared(self.root, package)
+        return self._oldest[package]
 
     def files_mentioning(self, word: str, *one_of: str) -> Iterator[FileModel]:
         """All files of the project whose text contains ``word``, and one of some others if given."""

@@ -30,7 +30,7 @@ class RepeatedSampler:
 
 def repeated_samplers(file: FileModel) -> Iterator[RepeatedSampler]:
     """The distributed samplers made in a file that train on the same order in every epoch."""
-    for run, _ in contexts(file):
+    for run, _ in contexts(file, lambda run: any(True for _ in _samplers(run, file))):
         made = [sampler for sampler in _samplers(run, file) if not _may_be_told(run, sampler)]
         if not made:
             continue

@@ -14,17 +14,18 @@ if TYPE_CHECKING:
 _FACTORIES = frozenset(
     f"torch.{name}"
     for name in (
-        "tensor", "as_tensor", "from_numpy", "zeros", "ones", "rand", "randn", "randint", "randperm",
-        "empty", "full", "arange", "linspace", "eye", "cat", "stack", "zeros_like", "ones_like",
-        "rand_like", "randn_like", "full_like", "FloatTensor", "LongTensor", "Tensor", "matmul", "bmm",
-        "exp", "sqrt", "argmax", "normal", "triu", "tril", "where", "autograd.Variable",
+        "tensor", "as_tensor", "from_numpy", "zeros", "ones", "rand", "randn", "randint",
+        "randperm", "empty", "full", "arange", "linspace", "eye", "cat", "stack", "zeros_like",
+        "ones_like",
+        "rand_like", "randn_like", "full_like", "FloatTensor", "LongTensor", "Tensor", "matmul",
+        "bmm", "exp", "sqrt", "argmax", "normal", "triu", "tril", "where", "autograd.Variable",
     )
 )  # fmt: skip
 _KEEPS_TENSOR = frozenset(
     {
         "to", "cuda", "cpu", "float", "half", "double", "long", "int", "bool", "view", "reshape",
         "unsqueeze", "squeeze", "permute", "transpose", "contiguous", "clone", "detach", "repeat",
-        "expand", "float", "div", "mul", "flatten", "t", "requires_grad_",
+        "expand", "div", "mul", "flatten", "t", "requires_grad_",
     }
 )  # fmt: skip
 _TENSOR_TYPES = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"})
@@ -92,7 +93,11 @@ def _is_part_of_batch(file: FileModel, bound: ast.AST) -> bool:
     if not isinstance(loop, ast.For):
         return False
     walked = loop.iter
-    if isinstance(walked, ast.Call) and last_name(walked.func) in ("enumerate", "tqdm") and walked.args:
+    if (
+        isinstance(walked, ast.Call)
+        and last_name(walked.func) in ("enumerate", "tqdm")
+        and walked.args
+    ):
         is_counter = last_name(walked.func) == "enumerate" and bound is _first(loop.target)
         walked = walked.args[0]
         if is_counter or (part is loop.target and last_name(loop.iter) == "enumerate"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -84,13 +84,42 @@ class Instance(Value):
     """An object of a class of the project. ``symbolic``: made by the model, not by the code.
 
     ``layers`` is what its constructor hands to the constructor of a library's class above it.
+    ``postponed`` runs the constructor of a network, which waits until somebody looks inside.
     """
 
     definition: ClassDefinition
     node: ast.AST | None = None
     symbolic: bool = False
     arguments: list[Value] = field(default_factory=list, repr=False)
-    layers: list[Value] = field(default_factory=list, repr=False)
+    postponed: Callable[[], None] | None = field(default=None, init=False, repr=False)
+    _members: dict[str, Value] = field(default_factory=dict, init=False, repr=False)
+    _layers: list[Value] = field(default_factory=list, init=False, repr=False)
+
+    def look_inside(self) -> None:
+        """Run the constructor if that is still to be done."""
+        if self.postponed is not None:
+            construct, self.postponed = self.postponed, None
+            construct()
+
+    @property
+    def members(self) -> dict[str, Value]:  # type: ignore[override]
+        """Attributes set so far."""
+        self.look_inside()
+        return self._members
+
+    @members.setter
+    def members(self, members: dict[str, Value]) -> None:
+        self._members = members
+
+    @property
+    def layers(self) -> list[Value]:
+        """What the constructor handed to a library's constructor."""
+        self.look_inside()
+        return self._layers
+
+    @layers.setter
+    def layers(self, layers: list[Value]) -> None:
+        self._layers = layers
 
 
 @dataclass(eq=False)

@@ -183,6 +183,24 @@ def in_a_context(model, val_loader):
             print(F.cross_entropy(model(x), y))
 
 
+def in_eval_mode(function):
+    def run(model, *arguments):
+        model.eval()
+        try:
+            return function(model, *arguments)
+        finally:
+            model.train()
+
+    return run
+
+
+@in_eval_mode
+def decorated(model, val_loader):
+    with torch.no_grad():
+        for x, y in val_loader:
+            print(F.cross_entropy(model(x), y))
+
+
 def set_by_something_unknown(model, val_loader, helpers):
     helpers.set_mode(model, "eval")
     with torch.no_grad():

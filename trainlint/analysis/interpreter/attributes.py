@@ -27,7 +27,7 @@ from trainlint.analysis.values import (
     without_none,
 )
 
-_LOADER_PARTS = {"dataset": 0, "batch_sampler": 5, "sampler": 4}
+_LOADER_PARTS = {"dataset": 0, "sampler": 3, "batch_sampler": 4}
 _SAME_TENSOR = frozenset({"T", "mT", "H", "mH", "real"})
 
 
@@ -178,8 +178,7 @@ def _of_object(machine: Machine, value: Object, name: str, node: ast.AST) -> Val
     if value.dotted in training.LOADER_CLASSES and name in _LOADER_PARTS:
         found = value.argument(_LOADER_PARTS[name], name)
         if found is None and name == "sampler":
-            batch_sampler = value.argument(5, "batch_sampler")
-            return batch_sampler
+            return value.argument(_LOADER_PARTS["batch_sampler"], "batch_sampler")
         return found
     if name == "param_groups":
         return Parameters(value.argument(0, "params") or value, value.node)

@@ -14,6 +14,7 @@ from trainlint.analysis.interpreter.machine import MAX_CALL_DEPTH, Frame, Machin
 from trainlint.analysis.interpreter.methods import call_method
 from trainlint.analysis.interpreter.module_calls import call_module
 from trainlint.analysis.interpreter.scopes import decorator_scopes
+from trainlint.analysis.relevance import is_plain, matters, speaks_of_training
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Branch, Call, EventKind, Scope, Trace
 from trainlint.analysis.values import (
@@ -107,6 +108,8 @@ def run_function(
     definition = function.definition
     if definition.is_generator and isinstance(node, ast.Call):
         return Generator(function, list(arguments), keywords, node)
+    if _is_irrelevant(function, arguments, keywords):
+        return Unknown(hint=definition.name)
     too_deep = definition in machine.active or len(machine.active) >= MAX_CALL_DEPTH
     if too_deep or machine.exhausted:
         held = (*arguments, *keywords.values(), *([function.receiver] if function.receiver else []))
@@ -114,6 +117,16 @@ def run_function(
         return Unknown(hint=definition.name)
     environment = bound_parameters(machine, function, arguments, keywords)
     return run_body(machine, function, environment, node)
+
+
+def _is_irrelevant(
+    function: FunctionValue, arguments: Sequence[Value], keywords: dict[str, Value]
+) -> bool:
+    """Neither the function nor what it is handed has to do with training."""
+    if function.receiver is not None or function.definition.name == "__init__":
+        return False
+    everything = [*arguments, *keywords.values()]
+    return all(map(is_plain, everything)) and not matters(function.definition)
 
 
 def run_body(
@@ -223,9 +236,26 @@ def construct(
     method = cls.definition.method("__init__")
     if method is not None:
         bound = FunctionValue(method, instance, machine.module_environment(method.file))
-        run_function(machine, bound, arguments, keywords, node)
+        if cls.definition.is_module and not speaks_of_training(method.node):
+            instance.postponed = lambda: _construct_later(
+                machine, bound, arguments, keywords, node
+            )
+        else:
+            run_function(machine, bound, arguments, keywords, node)
     machine.emit(EventKind.NEW, node, instance, tuple(held))
     return instance
+
+
+def _construct_later(
+    machine: Machine,
+    constructor: FunctionValue,
+    arguments: list[Value],
+    keywords: dict[str, Value],
+    node: ast.Call,
+) -> None:
+    """What a network's constructor builds matters only to those who look inside."""
+    with machine.muted(), machine.apart():
+        run_function(machine, constructor, arguments, keywords, node)
 
 
 def construct_symbolic(machine: Machine, instance: Instance) -> None:

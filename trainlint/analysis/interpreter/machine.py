@@ -139,6 +139,16 @@ class Machine:
             self.frame = outer
 
     @contextmanager
+    def apart(self) -> Iterator[None]:
+        """Run something that belongs to an earlier moment: no condition and no call is around it."""
+        outer = self.conditional_depth, self.active, self.noted, self.gradients
+        self.conditional_depth, self.active, self.noted, self.gradients = 0, [], None, True
+        try:
+            yield
+        finally:
+            self.conditional_depth, self.active, self.noted, self.gradients = outer
+
+    @contextmanager
     def conditionally(self) -> Iterator[None]:
         """What is assigned meanwhile may or may not happen."""
         self.conditional_depth += 1

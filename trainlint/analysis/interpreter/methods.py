@@ -130,7 +130,8 @@ def _own_method(call: MethodCall, receiver: Instance) -> Value | None:
     from trainlint.analysis.interpreter.attributes import attribute_of
 
     callee = attribute_of(call.machine, receiver, call.name, call.node)
-    if isinstance(callee, Unknown):
+    is_method = definition.has_unknown_base() or not has_role(callee, Role.MODULE)
+    if isinstance(callee, Unknown) and is_method:
         return None
     return call_value(call.machine, callee, call.arguments, call.keywords, call.node)
 
@@ -289,6 +290,11 @@ def _update(call: MethodCall) -> Value | None:
     return Constant(None)
 
 
+def _scaler_question(call: MethodCall) -> Value | None:
+    """``scaler.get_scale()`` and the like only tell something."""
+    return Unknown() if has_role(call.receiver, Role.SCALER) else None
+
+
 def _scale(call: MethodCall) -> Value | None:
     if not has_role(call.receiver, Role.SCALER):
         return None
@@ -362,6 +368,8 @@ def _list_method(call: MethodCall) -> Value | None:
     if call.name in ("append", "add", "insert", "appendleft"):
         group.elements.extend(call.arguments[-1:])
         group.last_is_sure = call.name == "append" and call.machine.conditional_depth <= group.depth
+    elif call.name == "update" and group.keys is not None:
+        return _update_mapping(call, group)
     elif call.name in ("extend", "update"):
         for argument in call.arguments:
             group.elements.extend(argument.elements if isinstance(argument, Group) else [argument])
@@ -374,6 +382,25 @@ def _list_method(call: MethodCall) -> Value | None:
     else:
         return None
     group.open = True
+    return Constant(None)
+
+
+def _update_mapping(call: MethodCall, group: Group) -> Value:
+    """``options.update(others)``; what is only added under a condition may be missing."""
+    assert group.keys is not None
+    is_sure = call.machine.conditional_depth <= group.depth
+    added = list(call.keywords.items())
+    for argument in call.arguments:
+        if isinstance(argument, Group) and argument.keys is not None:
+            added.extend(zip(map(str, argument.keys), argument.elements, strict=False))
+        else:
+            group.open = True
+    for key, value in added:
+        if not is_sure:
+            held = group.elements[group.keys.index(key)] if key in group.keys else Constant(None)
+            value = choice([held, value])
+        group.keys.append(key)
+        group.elements.append(value)
     return Constant(None)
 
 
@@ -410,6 +437,16 @@ def _scope(call: MethodCall) -> Value | None:
     return Context(call.name, call.node, call.argument(0, "models") or call.receiver)
 
 
+def _inner_module(call: MethodCall) -> Value | None:
+    """``wrapper.module(x)`` is a forward pass of the model inside."""
+    from trainlint.analysis.interpreter.attributes import attribute_of
+
+    if not has_role(call.receiver, Role.MODULE) or not (call.arguments or call.keywords):
+        return None
+    inner = attribute_of(call.machine, call.receiver, "module", call.node)
+    return call_module(call.machine, inner, call.arguments, call.keywords, call.node)
+
+
 def _save(call: MethodCall) -> Value | None:
     call.emit(EventKind.SAVE, call.receiver)
     return Constant(None)
@@ -428,6 +465,8 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "unscale_": _unscale,
     "update": _update,
     "scale": _scale,
+    "get_scale": _scaler_question,
+    "is_enabled": _scaler_question,
     "clip_grad_norm_": _clip,
     "clip_grad_value_": _clip,
     "clip_gradients": _clip,
@@ -436,6 +475,7 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "state_dict": _state_dict,
     "load_state_dict": _load_state_dict,
     "save_pretrained": _save,
+    "module": _inner_module,
     "log": _log,
     "zero_": _zero,
     "fill_": _overwrite,

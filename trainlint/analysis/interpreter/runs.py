@@ -13,23 +13,12 @@ from trainlint.analysis.interpreter.calls import run_body
 from trainlint.analysis.interpreter.machine import RUN_BUDGET, Machine, Memory
 from trainlint.analysis.interpreter.statements import run_block
 from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT
+from trainlint.analysis.relevance import speaks_of_training
 from trainlint.analysis.trace import Trace
 from trainlint.analysis.values import FunctionValue, Value
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
-
-_TRAINING_WORDS = frozenset(
-    {
-        "backward", "zero_grad", "step", "eval", "train", "no_grad", "inference_mode", "set_epoch",
-        "set_grad_enabled", "cross_entropy", "nll_loss", "binary_cross_entropy", "kl_div", "mse_loss",
-        "binary_cross_entropy_with_logits", "l1_loss", "smooth_l1_loss", "huber_loss", "DataLoader",
-        "optim", "parameters", "state_dict", "load_state_dict", "manual_backward", "unscale_",
-        "poisson_nll_loss", "gaussian_nll_loss", "cosine_embedding_loss", "sigmoid_focal_loss",
-        "hinge_embedding_loss", "soft_margin_loss", "multilabel_soft_margin_loss",
-    }
-)  # fmt: skip
-
 
 @dataclass(eq=False)
 class Run:
@@ -55,7 +44,7 @@ def runs_of(file: FileModel) -> list[Run]:
     found = [module]
     entered = set(module.entered)
     for function in _by_calls(file):
-        if function not in entered and memory.budget > 0 and _matters(file, function):
+        if function not in entered and memory.budget > 0 and _matters(function):
             run = _run_function(file, function, memory)
             found.append(run)
             entered |= run.entered
@@ -103,14 +92,6 @@ def _by_calls(file: FileModel) -> Iterator[FunctionDefinition]:
     yield from (item for item in definitions if item.name in called)
 
 
-def _matters(file: FileModel, function: FunctionDefinition) -> bool:
-    for node in ast.walk(function.node):
-        if isinstance(node, ast.Attribute) and node.attr in _TRAINING_WORDS:
-            return True
-        if isinstance(node, ast.Name) and node.id in _TRAINING_WORDS:
-            return True
-        if isinstance(node, ast.Call) and isinstance(node.func, (ast.Name, ast.Attribute)):
-            name = node.func.id if isinstance(node.func, ast.Name) else node.func.attr
-            if re.search(LOSS_CALL_TEXT, f"{name}("):
-                return True
-    return False
+def _matters(function: FunctionDefinition) -> bool:
+    """Constructors run where objects are made, not as starts of their own."""
+    return function.name != "__init__" and speaks_of_training(function.node)

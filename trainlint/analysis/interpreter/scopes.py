@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
+from typing import TYPE_CHECKING
 
 from trainlint.analysis.definitions import FunctionDefinition
 from trainlint.analysis.values import Constant, Context, Value
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
 
 _KINDS = {
     "torch.no_grad": "no_grad",
@@ -21,6 +26,7 @@ _KINDS = {
     "torch.autocast": "autocast",
     "torch.cpu.amp.autocast": "autocast",
 }
+_GRADIENT_WORDS = re.compile(r"no_?grad|inference_?mode|set_grad", re.IGNORECASE)
 GRAD_SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 GRAD_OFF = frozenset({"no_grad", "inference_mode"})
 
@@ -52,9 +58,19 @@ def decorator_scopes(function: FunctionDefinition) -> list[tuple[str, ast.expr]]
     for decorator in function.node.decorator_list:
         expression = decorator.func if isinstance(decorator, ast.Call) else decorator
         kind = _KINDS.get(function.file.qualified(expression) or "")
+        if kind is None and _may_switch_gradients(function.file, expression):
+            kind = "maybe no_grad"
         if kind is not None:
             found.append((_with_flag(kind, decorator), decorator))
     return found
+
+
+def _may_switch_gradients(file: FileModel, decorator: ast.expr) -> bool:
+    """A decorator of the project that uses ``no_grad``, or an unseen one that is called so."""
+    found = file.resolve(decorator)
+    if found is not None:
+        return bool(_GRADIENT_WORDS.search(found.file.segment(found.node)))
+    return bool(_GRADIENT_WORDS.search(ast.unparse(decorator)))
 
 
 def _with_flag(kind: str, decorator: ast.expr) -> str:

@@ -13,8 +13,8 @@ _HIGHER = frozenset(
 )  # fmt: skip
 _LOWER = frozenset(
     {
-        "loss", "losses", "err", "error", "errors", "wer", "cer", "rmse", "mse", "mae", "ppl", "perplexity",
-        "nll", "fid", "cost", "bpd", "bpc", "elbo",
+        "loss", "losses", "err", "error", "errors", "wer", "cer", "rmse", "mse", "mae", "ppl",
+        "nll", "perplexity", "fid", "cost", "bpd", "bpc", "elbo",
     }
 )  # fmt: skip
 _WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*")

@@ -125,6 +125,11 @@ def looks_like_loss_value(name: str) -> bool:
     return bool(_LOSS_VALUE_NAME.search(name))
 
 
+def speaks_of_training(name: str) -> bool:
+    """Whether a name has a word for training in it, whatever else it says."""
+    return bool(_TRAIN_WORD.search(name))
+
+
 def sounds_like_training(name: str) -> bool:
     """Whether a name speaks of training data, a training step or a training phase."""
     return bool(_TRAIN_WORD.search(name)) and not sounds_like_evaluation(name)

@@ -73,7 +73,7 @@ def lost_clips(run: Run) -> Iterator[LostClip]:
     clips = list(events(run.trace, EventKind.CLIP))
     stepping = optimizers(run) if clips else []
     for optimizer in stepping:
-        mine = {clip for clip in clips if _is_about(clip, optimizer, only=len(stepping) == 1)}
+        mine = {clip for clip in clips if _is_about(clip, optimizer, stepping)}
         if not mine:
             continue
         protocol = _Placing(optimizer, mine)
@@ -85,22 +85,20 @@ def lost_clips(run: Run) -> Iterator[LostClip]:
                 yield LostClip(clip, steps[0] if steps else None)
 
 
-def _is_about(clip: Event, optimizer: Value, *, only: bool) -> bool:
-    """Whether a clip is of the parameters that the optimizer moves."""
-    if clip.target is None:
+def _is_about(clip: Event, optimizer: Value, stepping: list[Value]) -> bool:
+    """Whether a clip is of the parameters that this one of the stepping optimizers moves."""
+    target = clip.target
+    if target is None:
         return False
-    held = owners(optimizer)
-    if clip.target is optimizer or held & _clipped(clip):
+    if target is optimizer or owners(optimizer) & _clipped(clip):
         return True
-    return only and not are_apart(clip.target, optimizer)
+    return [item for item in stepping if not are_apart(target, item)] == [optimizer]
 
 
 def _clipped(clip: Event) -> set[Value]:
     """The modules whose gradients are clipped."""
     return {
-        owner_of_parameters(item)
-        for item in elements(clip.target)
-        if isinstance(item, Parameters)
+        owner_of_parameters(item) for item in elements(clip.target) if isinstance(item, Parameters)
     }
 
 
@@ -144,14 +142,16 @@ def partial_clips(run: Run) -> Iterator[PartialClip]:
     """Clips of a run that some path repeats, with a backward pass in between, before a step."""
     for clip in events(run.trace, EventKind.CLIP):
         loop = innermost_loop(run.trace, clip)
-        taken = [] if loop is None else list(events(loop.body, EventKind.STEP))
-        if not taken or clip.target is None:
+        if loop is None or clip.target is None:
             continue
         protocol = _Repeating(clip)
-        follow(run.trace, protocol, (False, False))
-        step = next((item for item in taken if protocol.watches(item)), None)
-        if protocol.is_repeated and step is not None:
-            yield PartialClip(clip, step)
+        watched = [event for event in events(loop.body) if protocol.watches(event)]
+        step = next((event for event in watched if event.kind is EventKind.STEP), None)
+        is_cleared = any(event.kind is EventKind.ZERO_GRAD for event in watched)
+        if step is not None and is_cleared:
+            follow(run.trace, protocol, (False, False))
+            if protocol.is_repeated:
+                yield PartialClip(clip, step)
 
 
 def clips_of_each_microbatch(run: Run) -> Iterator[tuple[Event, Scope]]:

@@ -26,12 +26,14 @@ from trainlint.analysis.values import Parameters, Value, elements
 class StaleGradients:
     """An optimizer steps on gradients that a ``backward`` added to those of its step before.
 
+    ``before``: that step, which is ``step`` itself on the lap before if a loop repeats them.
     ``cleared_outside`` is a ``zero_grad`` that runs, but only outside the loop that repeats the two:
     before it, or in a loop around it.
     """
 
     optimizer: Value
     step: Event
+    before: Event
     backward: Event
     cleared_outside: Event | None
 
@@ -51,7 +53,7 @@ _CLEAN = _Gradients()
 class _Accumulation(Protocol[_Gradients]):
     def __init__(self, optimizer: Value) -> None:
         self.optimizer = optimizer
-        self.found: dict[tuple[Event, Event], None] = {}
+        self.found: dict[tuple[Event, Event], Event] = {}
 
     def watches(self, event: Event) -> bool:
         return event.kind is EventKind.BACKWARD or self._is_step(event) or self._clears(event)
@@ -62,7 +64,7 @@ class _Accumulation(Protocol[_Gradients]):
         if event.kind is not EventKind.STEP:
             return _CLEAN
         if state.step is not None and state.backward is not None:
-            self.found[(event, state.backward)] = None
+            self.found.setdefault((event, state.backward), state.step)
         return _Gradients(False, event if state.dirty else state.step)
 
     def _is_step(self, event: Event) -> bool:
@@ -98,8 +100,9 @@ def stale_gradients(run: Run) -> Iterator[StaleGradients]:
     for optimizer in optimizers(run):
         protocol = _Accumulation(optimizer)
         follow(run.trace, protocol, _CLEAN)
-        for step, backward in protocol.found:
-            yield StaleGradients(optimizer, step, backward, _cleared_outside(run, optimizer, step))
+        for (step, backward), before in protocol.found.items():
+            outside = _cleared_outside(run, optimizer, step)
+            yield StaleGradients(optimizer, step, before, backward, outside)
 
 
 def optimizers(run: Run) -> list[Value]:

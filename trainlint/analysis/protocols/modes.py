@@ -148,7 +148,7 @@ class _Modes(Protocol[Moment]):
         return not self.same.isdisjoint(held)
 
     def _is_related(self, target: Value | None) -> bool:
-        """A part of the model or of what may stand in its place, or its neighbour in a container."""
+        """A part of the model or of its alternatives, or its neighbour in a container."""
         targets = {unwrapped(item) for item in elements(target)}
         if not targets.isdisjoint(self._inside):
             return True
@@ -192,6 +192,11 @@ def trained_in_eval(run: Run) -> Iterator[TrainedInEval]:
             loop = _loop_of_both(moment.loops, switch, step)
             if loop is not None and not protocol.is_trained_in(loop):
                 yield TrainedInEval(protocol.model, switch, step, loop)
+
+
+def has_outer_forward(run: Run) -> bool:
+    """Whether some code of a run calls a model from outside any model."""
+    return any(True for _ in _outer_forwards(run.trace))
 
 
 def is_forward(step: Step) -> bool:

@@ -40,7 +40,11 @@ def never_stepped(run: Run) -> Iterator[NeverStepped]:
             continue
         seen.add(loop)
         backward = next(
-            (item for item in events(loop.body, EventKind.BACKWARD) if _may_be_for(item, optimizer)),
+            (
+                item
+                for item in events(loop.body, EventKind.BACKWARD)
+                if _may_be_for(item, optimizer)
+            ),
             None,
         )
         if backward is not None and not _by_hand(backward):

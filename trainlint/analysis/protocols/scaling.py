@@ -122,9 +122,7 @@ def scalers(run: Run) -> list[Value]:
 
 
 def _followed(run: Run) -> _Scaling:
-    scaler_steps: set[object] = {
-        event.node for event in events(run.trace, EventKind.SCALER_STEP)
-    }
+    scaler_steps: set[object] = {event.node for event in events(run.trace, EventKind.SCALER_STEP)}
     protocol = _Scaling(scalers(run), scaler_steps)
     if any(scaler_of(event) is not None for event in events(run.trace, EventKind.BACKWARD)):
         follow(run.trace, protocol, _State())

@@ -50,13 +50,17 @@ def scheduler_steps(file: FileModel) -> Iterator[SchedulerStep]:
 
     A call that may reach several schedulers is one step of any of them.
     """
-    for run, _ in contexts(file):
-        by_call: dict[ast.Call, list[Event]] = {}
-        for event in events(run.trace, EventKind.SCHEDULER_STEP):
-            if event.file is file and isinstance(event.node, ast.Call):
-                by_call.setdefault(event.node, []).append(event)
-        for call, found in by_call.items():
+    for run, _ in contexts(file, lambda run: bool(_by_call(run, file))):
+        for call, found in _by_call(run, file).items():
             yield from _scheduler_step(run, call, found)
+
+
+def _by_call(run: Run, file: FileModel) -> dict[ast.Call, list[Event]]:
+    found: dict[ast.Call, list[Event]] = {}
+    for event in events(run.trace, EventKind.SCHEDULER_STEP):
+        if event.file is file and isinstance(event.node, ast.Call):
+            found.setdefault(event.node, []).append(event)
+    return found
 
 
 def _scheduler_step(run: Run, call: ast.Call, found: list[Event]) -> Iterator[SchedulerStep]:
@@ -82,20 +86,22 @@ def optimizer_step_after(step: SchedulerStep) -> Event | None:
     """
     if not (step.is_sure and step.loops and step.takes_nothing and _is_always_reached(step)):
         return None
-    first = None
+    everything = list(events(step.run.trace))
+    here = everything.index(step.event)
     inside = set(steps(step.loops[-1].body))
-    is_before = True
-    for event in events(step.run.trace):
-        if event is step.event:
-            is_before = False
-        elif event.kind is EventKind.STEP and (is_before or step.is_of(event.target)):
-            if is_before and (step.is_of(event.target) or not isinstance(event.target, Object)):
-                return None
-            first = first or (event if not is_before and event in inside else None)
-        elif is_before and event.kind is EventKind.OPAQUE and event in inside:
-            if may_touch(event, *(_driven(made) or made for made in step.schedulers)):
-                return None
-    return first
+    if any(_may_step(step, event, is_inside=event in inside) for event in everything[:here]):
+        return None
+    taken = (event for event in everything[here:] if event.kind is EventKind.STEP)
+    return next((event for event in taken if event in inside and step.is_of(event.target)), None)
+
+
+def _may_step(step: SchedulerStep, event: Event, *, is_inside: bool) -> bool:
+    """Whether an event that comes first may be a step of the scheduler's optimizer."""
+    if event.kind is EventKind.STEP:
+        return step.is_of(event.target) or not isinstance(event.target, Object)
+    if event.kind is not EventKind.OPAQUE or not is_inside:
+        return False
+    return may_touch(event, *(_driven(made) or made for made in step.schedulers))
 
 
 def steps_each_batch(step: SchedulerStep) -> bool:
@@ -167,7 +173,9 @@ def _may_change(branch: Branch, inside: Step, loop: Loop) -> bool:
     )
     test = getattr(branch.node, "test", None)
     bound = loop.file.names_stored_in(loop.node) if isinstance(loop.node, ast.stmt) else frozenset()
-    if test is None or any(isinstance(node, ast.Name) and node.id in bound for node in ast.walk(test)):
+    if test is None or any(
+        isinstance(node, ast.Name) and node.id in bound for node in ast.walk(test)
+    ):
         return True
     return not assumed or any(
         condition.volatile or condition.birth >= loop.start for condition, _ in assumed

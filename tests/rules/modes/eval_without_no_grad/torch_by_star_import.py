@@ -18,6 +18,12 @@ def right_too(test_loader):
         print(nn.functional.cross_entropy(network(x), y))
 
 
+@smart_inference_mode()
+def right_by_the_projects_decorator(test_loader):
+    for x, y in test_loader:
+        print(nn.functional.cross_entropy(network(x), y))
+
+
 def wrong(test_loader):
     for x, y in test_loader:
         print(nn.functional.cross_entropy(network(x), y))  # expect: eval-without-no-grad

@@ -1,0 +1,153 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from trainlint.analysis import FileModel
+from trainlint.analysis.accumulation import Window, windows
+from trainlint.analysis.loss_expressions import is_plain_backward, loss_expression
+from trainlint.finding import Applicability, Severity
+from trainlint.rule import Repair, Report, Rule
+from trainlint.scout import word
+
+if TYPE_CHECKING:
+    from trainlint.fixing import Editor
+
+# A sum is divided, if at all, by something that the user chose.
+_SUMS = re.compile(r"reduction\s*=\s*['\"]sum['\"]|size_average\s*=\s*False|reduce\s*=\s*False")
+_SCALES = re.compile(r"scal|norm|accum|count|factor", re.IGNORECASE)
+
+
+class AccumLossNotScaled(Rule):
+    """The losses of accumulated micro-batches are not divided by their number.
+
+    ## What it does
+    Reports a backward pass on every lap of a loop that steps on each k-th lap, where nothing in the
+    project divides by `k`: neither the loss, nor the gradients, nor the learning rate.
+
+    ## Why is this bad?
+    Gradients add up to k times those of one large batch. With SGD the learning rate is multiplied
+    by k; with Adam, clipping bites k times harder.
+
+    ## Example
+    ```python
+    import torch
+
+    def train(model, loader, criterion, k):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y)
+            loss.backward()
+            if (i + 1) % k == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+    ```
+
+    ## Use instead
+    ```python
+    import torch
+
+    def train(model, loader, criterion, k):
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y)
+            (loss / k).backward()
+            if (i + 1) % k == 0:
+                optimizer.step()
+                optimizer.zero_grad()
+    ```
+
+    ## Fix safety
+    The fix is unsafe: a learning rate that was tuned with the larger gradients is too small after
+    it.
+
+    ## When not to use it
+    Where the losses are sums and the learning rate is chosen for the sum over k micro-batches.
+
+    ## References
+    - [Gradient accumulation](https://docs.pytorch.org/docs/stable/notes/amp_examples.html#gradient-accumulation)
+    """
+
+    code = "TLG006"
+    severity = Severity.WARNING
+    scout = word("%") & word("backward") & word("step")
+    help = "divide the loss by the number of micro-batches before `backward()`"
+    fix_safety = Applicability.UNSAFE
+
+    def check(self, file: FileModel) -> Iterator[Report]:
+        for window in windows(file):
+            if not window.is_accumulation or window.cleared_each_lap() is not None:
+                continue
+            if _is_normalised(window) or _divides_elsewhere(window):
+                continue
+            first = window.backwards[0]
+            if first.file is file and is_plain_backward(first):
+                size = ast.unparse(window.size)
+                message = f"gradients of {size} micro-batches add up, and nothing divides by {size}"
+                yield self.report(first.node, message, repair=_repair(window))
+
+
+def _is_normalised(window: Window) -> bool:
+    """Whether the loss is divided, or multiplied by some scale, where it is computed."""
+    if _SUMS.search(window.file.source.text):
+        return True
+    for backward in window.backwards:
+        expression = loss_expression(backward) if backward.file is window.file else None
+        if expression is None:
+            return True
+        names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
+        around = window.file.index.enclosing_function(backward.node) or window.file.tree
+        computed = [node.value for node in ast.walk(around) if _assigns(node, names)]
+        if any(_rescales(node) for root in (expression, *computed) for node in ast.walk(root)):
+            return True
+        if any(
+            isinstance(node, ast.AugAssign)
+            and _assigns(node, names)
+            and isinstance(node.op, (ast.Div, ast.Mult))
+            for node in ast.walk(around)
+        ):
+            return True
+    return False
+
+
+def _assigns(node: ast.AST, names: set[str]) -> bool:
+    targets = node.targets if isinstance(node, ast.Assign) else []
+    targets = [node.target] if isinstance(node, (ast.AugAssign, ast.AnnAssign)) else targets
+    held = (item for target in targets for item in ast.walk(target))
+    return any(isinstance(item, ast.Name) and item.id in names for item in held)
+
+
+def _rescales(node: ast.AST) -> bool:
+    if not isinstance(node, ast.BinOp):
+        return False
+    both = ast.unparse(node)
+    return isinstance(node.op, ast.Div) or (
+        isinstance(node.op, ast.Mult) and bool(_SCALES.search(both))
+    )
+
+
+def _divides_elsewhere(window: Window) -> bool:
+    """Whether any file of the project divides by the number, except to count steps."""
+    if isinstance(window.size, ast.Constant):
+        text = window.file.source.text
+        return bool(re.search(rf"/=?\s*{window.size.value}\b", text.replace("//", "")))
+    name = ast.unparse(window.size).rpartition(".")[2]
+    divides = re.compile(rf"(?<!/)/=?\s*(float\(|max\()?\(?[\w.]*\b{re.escape(name)}\b")
+    counts = re.compile(r"\blen\(|num_(update|train|batch)|steps_per|math\.ceil")
+    others = window.file.project.files_mentioning(name)
+    lines = (line for file in (window.file, *others) for line in file.source.lines if name in line)
+    return any(divides.search(line) and not counts.search(line) for line in lines)
+
+
+def _repair(window: Window) -> Repair | None:
+    expression = loss_expression(window.backwards[0])
+    if len(window.backwards) > 1 or not isinstance(expression, ast.Name):
+        return None
+    size = window.size
+
+    def divide(editor: Editor) -> None:
+        editor.replace(expression, f"{editor.source(expression)} / {editor.source(size)}")
+
+    return Repair(f"divide the loss by {ast.unparse(size)}", Applicability.UNSAFE, divide)

@@ -1,0 +1,147 @@
+"""Loaders for validation and test: which data they really walk."""
+
+import copy
+
+import torch
+import torchvision
+from torch.utils.data import DataLoader, Dataset, Subset, SubsetRandomSampler, random_split
+
+
+# What must be flagged.
+
+
+def by_name(train_dataset, val_dataset):
+    train_loader = DataLoader(train_dataset, batch_size=64, shuffle=True)
+    val_loader = DataLoader(train_dataset, batch_size=64)  # expect: eval-on-train-data
+    return train_loader, val_loader
+
+
+def by_argument(transform):
+    trainset = torchvision.datasets.CIFAR10("data", train=True, transform=transform)
+    testset = torchvision.datasets.CIFAR10("data", train=True, transform=transform)
+    trainloader = DataLoader(trainset, batch_size=128, shuffle=True)
+    testloader = DataLoader(testset, batch_size=128)  # expect: eval-on-train-data
+    return trainloader, testloader
+
+
+def the_same_object(folder, make_dataset):
+    dataset = make_dataset(folder)
+    loaders = {
+        "train": DataLoader(dataset, batch_size=8, shuffle=True),
+        "val": DataLoader(dataset, batch_size=8),  # expect: eval-on-train-data
+    }
+    return loaders
+
+
+def make_loader(dataset, batch_size: int, shuffle: bool):
+    return DataLoader(dataset, batch_size=batch_size, shuffle=shuffle)
+
+
+def through_a_helper(train_set, dev_set):
+    train_loader = make_loader(train_set, 32, True)
+    dev_loader = make_loader(train_set, 32, False)  # expect: eval-on-train-data
+    return train_loader, dev_loader
+
+
+class Experiment:
+    def __init__(self, train_data, valid_data):
+        self.train_data = train_data
+        self.valid_data = valid_data
+
+    def train_loader(self):
+        return DataLoader(self.train_data, 16, shuffle=True)
+
+    def valid_loader(self):
+        return DataLoader(self.train_data, 16)  # expect: eval-on-train-data
+
+
+def from_hub(load_dataset):
+    raw = load_dataset("squad")
+    eval_dataloader = DataLoader(raw["train"], batch_size=8)  # expect: eval-on-train-data
+    return eval_dataloader
+
+
+# What must not.
+
+
+def train_scores_on_purpose(train_set, val_set):
+    train_loader = DataLoader(train_set, batch_size=64, shuffle=True)
+    train_eval_loader = DataLoader(train_set, batch_size=256)
+    val_loader = DataLoader(val_set, batch_size=256)
+    return train_loader, train_eval_loader, val_loader
+
+
+def picked_by_samplers(dataset, train_indices, val_indices):
+    train_loader = DataLoader(dataset, sampler=SubsetRandomSampler(train_indices))
+    val_loader = DataLoader(dataset, sampler=SubsetRandomSampler(val_indices))
+    return train_loader, val_loader
+
+
+def parts_of_one(train_full):
+    train_set, val_set = random_split(train_full, [0.9, 0.1])
+    train_loader = DataLoader(train_set, batch_size=64, shuffle=True)
+    val_loader = DataLoader(val_set, batch_size=64)
+    held_out_loader = DataLoader(Subset(train_full, range(100)), batch_size=64)
+    return train_loader, val_loader, held_out_loader
+
+
+def only_the_collate_function(train_set, val_set):
+    train_loader = DataLoader(train_set, shuffle=True, collate_fn=train_set.collate)
+    val_loader = DataLoader(val_set, collate_fn=train_set.collate)
+    return train_loader, val_loader
+
+
+class Scans(Dataset):
+    def __init__(self, folder):
+        self.folder = folder
+        self.part = "train"
+
+    def set_part(self, part):
+        self.part = part
+
+
+def switched(folder):
+    scans = Scans(folder)
+    train_loader = DataLoader(scans, shuffle=True)
+    val_scans = copy.copy(scans)
+    val_scans.set_part("val")
+    val_loader = DataLoader(val_scans)
+    return train_loader, val_loader
+
+
+def split_asked_for(transform, root):
+    train_set = torchvision.datasets.STL10(root, split="train", transform=transform)
+    test_set = torchvision.datasets.STL10(root, split="test", transform=transform)
+    train_loader = DataLoader(train_set, 32, shuffle=True)
+    test_loader = DataLoader(test_set, 32)
+    return train_loader, test_loader
+
+
+def small_run(train_set, val_set, overfit: bool):
+    if overfit:
+        val_loader = DataLoader(train_set, batch_size=4)
+    else:
+        val_loader = DataLoader(val_set, batch_size=4)
+    return val_loader
+
+
+def features_for_neighbours(train_set, test_set):
+    memory_loader = DataLoader(train_set, batch_size=256)
+    test_loader = DataLoader(test_set, batch_size=256)
+    return memory_loader, test_loader
+
+
+def cut_by_hand(root):
+    train_set = torchvision.datasets.MNIST(root, train=True)
+    val_set = torchvision.datasets.MNIST(root, train=True)
+    train_set.data = train_set.data[:50_000]
+    val_set.data = val_set.data[50_000:]
+    train_loader = DataLoader(train_set, 64, shuffle=True)
+    val_loader = DataLoader(val_set, 64)
+    return train_loader, val_loader
+
+
+def maybe_without_validation(train_set, val_set, has_validation: bool):
+    held_out = val_set if has_validation else train_set
+    val_loader = DataLoader(held_out, batch_size=64)
+    return val_loader

@@ -1,0 +1,102 @@
+import torch
+from torch import nn, optim
+from torch.nn import functional as F
+
+
+def in_the_epoch_loop(model, loader, epochs):
+    for epoch in range(epochs):
+        optimizer = optim.Adam(model.parameters(), lr=1e-3)  # expect: optimizer-recreated-in-loop
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+def train_once(model, loader, name):
+    if name == "adam":
+        optimizer = torch.optim.Adam(model.parameters())  # expect: optimizer-recreated-in-loop
+    else:
+        optimizer = torch.optim.SGD(model.parameters(), 0.1, 0.9)  # expect: optimizer-recreated-in-loop
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def main(loader, name):
+    model = nn.Linear(3, 3)
+    for epoch in range(10):
+        train_once(model, loader, name)
+
+
+def once_before(model, loader, epochs):
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+def plain_descent(model, loader, epochs, lr):
+    for epoch in range(epochs):
+        optimizer = optim.SGD(model.parameters(), lr=lr * 0.9**epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+def for_each_fold(folds, epochs):
+    for fold in folds:
+        model = nn.Linear(3, 3)
+        optimizer = optim.Adam(model.parameters())
+        for epoch in range(epochs):
+            for x, y in fold:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
+
+
+def for_each_task(model, tasks):
+    for task in tasks:
+        optimizer = optim.Adam(model.parameters())
+        for epoch in range(3):
+            for x, y in task:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
+
+
+def fresh_model_each_epoch(loader, epochs):
+    for epoch in range(epochs):
+        model = nn.Linear(3, 3)
+        optimizer = optim.Adam(model.parameters())
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+def after_unfreezing(model, loader, epochs):
+    optimizer = optim.Adam(model.head.parameters())
+    for epoch in range(epochs):
+        if epoch == 3:
+            optimizer = optim.Adam(model.parameters())
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+def newton(model, x, y, epochs):
+    for epoch in range(epochs):
+        optimizer = optim.LBFGS(model.parameters())
+
+        def closure():
+            optimizer.zero_grad()
+            loss = F.mse_loss(model(x), y)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)

@@ -1,0 +1,78 @@
+import torch
+from torch.nn import functional as F
+
+
+def every_batch(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward(retain_graph=True)  # expect: retain-graph-misuse
+        optimizer.step()
+
+
+def with_a_memory(rnn, chunks, optimizer):
+    state = torch.zeros(1, 2, 8)
+    for x, y in chunks:
+        optimizer.zero_grad()
+        output, state = rnn(x, state)
+        F.mse_loss(output, y).backward(retain_graph=True)  # expect: retain-graph-misuse
+        optimizer.step()
+
+
+def scaled(model, loader, optimizer, scaler):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        scaler.scale(loss).backward(retain_graph=True)  # expect: retain-graph-misuse
+        scaler.step(optimizer)
+        scaler.update()
+
+
+def each_task(backbone, heads, loader, optimizer):
+    for x, targets in loader:
+        optimizer.zero_grad()
+        features = backbone(x)
+        for head, y in zip(heads, targets):
+            F.cross_entropy(head(features), y).backward(retain_graph=True)
+        optimizer.step()
+
+
+def adversarial_pair(generator, discriminator, loader, optimizer_g, optimizer_d):
+    for real in loader:
+        fake = generator(torch.randn(4, 8))
+        optimizer_d.zero_grad()
+        (discriminator(fake).mean() - discriminator(real).mean()).backward(retain_graph=True)
+        optimizer_d.step()
+        optimizer_g.zero_grad()
+        (-discriminator(fake).mean()).backward()
+        optimizer_g.step()
+
+
+def penalty(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward(retain_graph=True, create_graph=True)
+        optimizer.step()
+
+
+def gradients_looked_at(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward(retain_graph=True)
+        norms = torch.autograd.grad(loss, list(model.parameters()))
+        optimizer.step()
+        print(norms)
+
+
+def plain(model, loader, optimizer):
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward(retain_graph=False)
+        optimizer.step()
+
+
+def once(model, x, y):
+    F.cross_entropy(model(x), y).backward(retain_graph=True)
+    return [p.grad for p in model.parameters()]

@@ -1,0 +1,97 @@
+"""Training through the wrapper, and around it."""
+
+import torch
+from torch import nn
+from torch.nn import functional as F
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.encoder = nn.Linear(8, 8)
+        self.head = nn.Linear(8, 2)
+
+    def encode(self, x):
+        return self.encoder(x)
+
+    def forward(self, x):
+        return self.head(self.encode(x))
+
+
+def around_by_module(rank, loader):
+    model = DDP(Net().to(rank), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model.module(x), y).backward()  # expect: ddp-bypass-forward
+        optimizer.step()
+
+
+def around_by_a_method(rank, loader):
+    model = DDP(Net().to(rank), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, _ in loader:
+        optimizer.zero_grad()
+        z = model.module.encode(x)  # expect: ddp-bypass-forward
+        z.pow(2).mean().backward()
+        optimizer.step()
+
+
+def around_by_the_old_name(model: nn.Module, rank, loader, optimizer):
+    ddp_model = DDP(model, device_ids=[rank])
+    ddp_model.train()
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)  # expect: ddp-bypass-forward
+        loss.backward()
+        optimizer.step()
+
+
+# What is right.
+
+
+def through_the_wrapper(rank, loader, val_loader, path):
+    model = DDP(Net().to(rank), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    model.eval()
+    with torch.no_grad():
+        print(sum(model.module(x).argmax(1).eq(y).sum().item() for x, y in val_loader))
+    torch.save(model.module.state_dict(), path)
+
+
+def one_process_or_many(args, loader):
+    model = Net()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    raw = model
+    if args.distributed:
+        model = DDP(model, device_ids=[args.rank])
+    model = torch.compile(model)
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return raw
+
+
+def fixed_teacher(teacher: nn.Module, student: nn.Module, rank, loader, optimizer):
+    student, teacher = DDP(student, device_ids=[rank]), DDP(teacher, device_ids=[rank])
+    for x, _ in loader:
+        with torch.no_grad():
+            wanted = teacher.module(x)
+        optimizer.zero_grad()
+        F.mse_loss(student(x), wanted).backward()
+        optimizer.step()
+
+
+def other_part_through_a_method(rank, loader):
+    model = DDP(Net().to(rank), device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in loader:
+        optimizer.zero_grad()
+        (F.cross_entropy(model(x), y) + model.module.encode(x).pow(2).mean()).backward()
+        optimizer.step()

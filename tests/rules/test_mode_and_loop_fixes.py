@@ -1,0 +1,126 @@
+"""Where the repairs of the rules about modes, gradients and samplers put their line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from trainlint.analysis import Project, SourceFile
+from trainlint.engine import check_file
+from trainlint.finding import Applicability
+from trainlint.fixing import fix_source
+from trainlint.registry import all_rules
+
+_TRAINING = """
+def fit(model, loader, criterion, optimizer, scaler, epochs):
+    for epoch in range(epochs):
+        for i, (x, y) in enumerate(loader):
+            loss = criterion(model(x), y)
+            {backward}
+            {step}
+"""
+_SAMPLER = """
+from torch.utils.data import DataLoader, DistributedSampler
+
+def fit(model, dataset, optimizer, criterion, epochs):
+    {setup}
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+"""
+
+
+def fixed(code: str, rule_name: str, folder: Path) -> tuple[str, list[Applicability]]:
+    """The text after the rule's fixes, and how sure each of them is."""
+    rules = [rule for rule in all_rules() if rule.name == rule_name]
+    path = folder / "train.py"
+    path.write_text(code, "utf-8")
+    reports = check_file(SourceFile.from_text(path, code), Project(folder), rules).reports
+    assert reports
+    sure = [report.repair.applicability for report in reports if report.repair is not None]
+    return fix_source(code, reports, unsafe=True).text, sure
+
+
+@pytest.mark.parametrize(
+    ("backward", "step"),
+    [
+        ("loss.backward()", "optimizer.step()"),
+        ("scaler.scale(loss).backward()", "scaler.step(optimizer)"),
+    ],
+)
+def test_gradients_are_cleared_first_thing_in_the_inner_loop(
+    backward: str, step: str, tmp_path: Path
+) -> None:
+    code = _TRAINING.format(backward=backward, step=step)
+    text, _ = fixed(code, "zero-grad-missing", tmp_path)
+    expected = "in enumerate(loader):\n            optimizer.zero_grad()\n            loss ="
+    assert expected in text
+
+
+def test_accumulated_gradients_are_not_cleared(tmp_path: Path) -> None:
+    step = "if (i + 1) % 4 == 0:\n                optimizer.step()"
+    code = _TRAINING.format(backward="loss.backward()", step=step)
+    text, sure = fixed(code, "zero-grad-missing", tmp_path)
+    assert (text, sure) == (code, [])
+
+
+@pytest.mark.parametrize(
+    ("setup", "line", "sure"),
+    [
+        (
+            "sampler = DistributedSampler(dataset)\n"
+            "    loader = DataLoader(dataset, 8, sampler=sampler)",
+            "sampler.set_epoch(epoch)",
+            Applicability.SAFE,
+        ),
+        (
+            "loader = DataLoader(dataset, 8, sampler=DistributedSampler(dataset))",
+            "loader.sampler.set_epoch(epoch)",
+            Applicability.UNSAFE,
+        ),
+    ],
+)
+def test_epoch_is_told_at_the_top_of_the_epoch(
+    setup: str, line: str, sure: Applicability, tmp_path: Path
+) -> None:
+    code = _SAMPLER.format(setup=setup)
+    text, applicability = fixed(code, "sampler-set-epoch-missing", tmp_path)
+    assert f"range(epochs):\n        {line}\n        for x" in text
+    assert applicability == [sure]
+
+
+def test_eval_goes_before_the_context_that_holds_only_the_loop(tmp_path: Path) -> None:
+    code = """
+import torch
+
+class Trainer:
+    def validate(self, val_loader):
+        with torch.no_grad():
+            for x, y in val_loader:
+                print(self.model(x).argmax(1) == y)
+"""
+    text, _ = fixed(code, "eval-missing", tmp_path)
+    assert "val_loader):\n        self.model.eval()\n        with torch.no_grad():" in text
+
+
+def test_no_grad_wraps_the_loop_where_the_function_also_trains(tmp_path: Path) -> None:
+    code = """
+def fit(model, optimizer, criterion, train_loader, val_loader):
+    for epoch in range(3):
+        model.train()
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        model.eval()
+        for x, y in val_loader:
+            print(model(x).argmax(1) == y)
+"""
+    text, _ = fixed(code, "eval-without-no-grad", tmp_path)
+    assert (
+        "model.eval()\n        with torch.no_grad():\n            for x, y in val_loader:" in text
+    )
+    assert "import torch" in text

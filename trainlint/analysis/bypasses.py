@@ -1,0 +1,94 @@
+"""Training steps that go around the wrapper which keeps the gradients of all processes equal."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainlint.analysis.knowledge import modules
+from trainlint.analysis.structure import layers
+from trainlint.analysis.trace import Call, Event, EventKind, around, events
+from trainlint.analysis.values import Instance, Object, Tensor, Value, elements
+from trainlint.analysis.wrapping import DISTRIBUTED_DATA_PARALLEL
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
+    from trainlint.analysis.interpreter.runs import Run
+
+
+@dataclass(frozen=True)
+class Bypass:
+    """A forward pass of the model inside ``wrapper``, whose result is trained on.
+
+    ``node`` is the call that training code makes: of the model, or of one of its methods.
+    """
+
+    wrapper: Object
+    node: ast.AST
+    file: FileModel
+    backward: Event
+
+
+def bypasses(run: Run) -> Iterator[Bypass]:
+    """All training steps of a run whose loss does not pass through the wrapper of its model."""
+    if not run.complete:
+        return
+    order = list(events(run.trace))
+    for position, made in enumerate(order):
+        wrapper = made.target
+        if made.kind is not EventKind.NEW or not _is_wrapper(wrapper):
+            continue
+        assert isinstance(wrapper, Object)
+        inside = set(layers(wrapper.arguments[0])) if wrapper.arguments else set()
+        for backward in order[position:]:
+            if backward.kind is EventKind.BACKWARD and _goes_around(backward, wrapper, inside):
+                forward = _last_forward(order[position:], backward, inside)
+                if forward is not None:
+                    node, file = _outermost_call(run, forward, wrapper)
+                    yield Bypass(wrapper, node, file, backward)
+
+
+def _is_wrapper(value: Value | None) -> bool:
+    return isinstance(value, Object) and value.dotted in DISTRIBUTED_DATA_PARALLEL
+
+
+def _goes_around(backward: Event, wrapper: Object, inside: set[Value]) -> bool:
+    trained: set[Value] = set()
+    for loss in elements(backward.target):
+        if isinstance(loss, Tensor):
+            trained |= {part for module in loss.trains for part in _unwrapping(module)}
+    return wrapper not in trained and not inside.isdisjoint(trained)
+
+
+def _unwrapping(module: Value) -> Iterator[Value]:
+    """A module, and what it wraps, down to the model."""
+    for option in elements(module):
+        current: Value = option
+        yield current
+        while isinstance(current, Object) and current.dotted in modules.WRAPPERS and current.arguments:
+            inner = current.arguments[0]
+            yield from elements(inner)
+            current = inner
+
+
+def _last_forward(order: list[Event], backward: Event, inside: set[Value]) -> Event | None:
+    found: Event | None = None
+    for event in order:
+        if event is backward:
+            return found
+        if event.kind is EventKind.FORWARD and any(item in inside for item in elements(event.target)):
+            found = event
+    return found
+
+
+def _outermost_call(run: Run, forward: Event, wrapper: Object) -> tuple[ast.AST, FileModel]:
+    """Of calls within methods of the model, the one that training code makes."""
+    inner = next(elements(wrapper.arguments[0]), None)
+    for step in around(run.trace, forward):
+        is_method = isinstance(step, Call) and isinstance(inner, Instance)
+        if is_method and isinstance(step, Call) and isinstance(inner, Instance):
+            if step.function.owner in inner.definition.ancestors():
+                return step.node, step.file
+    return forward.node, forward.file

@@ -1,0 +1,120 @@
+"""Datasets: which part of the data they hold, by how they are made and what they are called."""
+
+from __future__ import annotations
+
+import ast
+import re
+
+from trainlint.analysis.knowledge.training import sounds_like_evaluation, speaks_of_training
+from trainlint.analysis.loaders import Loader, Purpose, purpose_of_names
+from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
+
+_WORDS = {
+    **dict.fromkeys(("train", "training", "trainval", "trn"), Purpose.TRAINING),
+    **dict.fromkeys(
+        ("val", "valid", "validation", "test", "testing", "dev", "eval"), Purpose.EVALUATION
+    ),
+}
+_SPLIT_PARAMETERS = frozenset(
+    {
+        "split", "mode", "subset", "phase", "partition", "image_set", "data_type", "set", "stage",
+        "set_name", "set_type", "part", "flag", "type", "url", "dataset_type", "fold", "data_split",
+    }
+)  # fmt: skip
+_TRAIN_FLAGS = frozenset({"train", "is_train", "training", "is_training", "istrain"})
+_EVALUATION_FLAGS = frozenset(
+    {"test", "is_test", "val", "is_val", "validation", "valid", "is_valid", "is_eval", "testing"}
+)
+_TRAIN_IS_SECOND = frozenset({"MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100"})
+_NO_DATA = re.compile(r"transform|(^|_)(tf|tfm|tfms|tsfm|trans|aug)(_|s|\d|$)|augment|collate|token|process", re.I)
+_STREAMS = ("torch.utils.data.IterableDataset", "torch.utils.data.ChainDataset", "webdataset.")
+_UNSEEN_ORDER = ("torch.utils.data.random_split",)
+
+
+def purpose_of_dataset(loader: Loader) -> Purpose | None:
+    """Which part of the data a loader walks; None where nothing, or not everything, says so."""
+    given = loader.argument("dataset")
+    found = {_purpose(option, loader.expression("dataset")) for option in options(given)}
+    return found.pop() if len(found) == 1 else None
+
+
+def split_of(value: Value) -> Purpose | None:
+    """The part of the data that a dataset's constructor is asked for: ``train=False``, say."""
+    if not isinstance(value, (Object, Instance)) or not isinstance(value.node, ast.Call):
+        return None
+    found = _asked_for(value, value.node)
+    return found.pop() if len(found) == 1 else None
+
+
+def is_stream(value: Value) -> bool:
+    """Whether a dataset has an order of its own that a loader cannot shuffle."""
+    if isinstance(value, Object):
+        return value.dotted.startswith(_STREAMS)
+    return isinstance(value, Instance) and any(
+        name is not None and name.startswith(_STREAMS) for name in value.definition.external_bases()
+    )
+
+
+def is_random_part(value: Value) -> bool:
+    """Whether a dataset came out of ``random_split``: its order is random, if always the same."""
+    parent = value.parent if isinstance(value, Unknown) else value
+    return isinstance(parent, Object) and parent.dotted.startswith(_UNSEEN_ORDER)
+
+
+def _purpose(value: Value, expression: ast.expr | None) -> Purpose | None:
+    asked = split_of(value)
+    if asked is not None:
+        return asked
+    spelled = expression if isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    by_spelling = purpose_of_names([ast.unparse(spelled)]) if spelled is not None else None
+    return by_spelling or purpose_of_names([value.hint])
+
+
+def _asked_for(value: Object | Instance, made: ast.Call) -> set[Purpose]:
+    flags = {item for keyword in made.keywords if (item := _flag(keyword, value)) is not None}
+    words = [given for given in value.arguments if isinstance(given, Constant)]
+    if isinstance(value, Object):
+        words += [item for name, item in value.keywords.items() if _names_split(name, item)]
+        if value.dotted.rpartition(".")[2] in _TRAIN_IS_SECOND and len(value.arguments) > 1:
+            flags |= _as_flag(value.arguments[1])
+    found = {_WORDS[str(item.value)] for item in words if isinstance(item, Constant) and str(item.value) in _WORDS}
+    return flags | found
+
+
+def _names_split(name: str, value: Value) -> bool:
+    return name in _SPLIT_PARAMETERS and isinstance(value, Constant)
+
+
+def _flag(keyword: ast.keyword, value: Object | Instance) -> Purpose | None:
+    """``train=False`` and ``is_test=True``; where a variable is given, what it holds."""
+    given: object = None
+    if isinstance(keyword.value, ast.Constant):
+        given = keyword.value.value
+    elif isinstance(value, Object) and keyword.arg is not None:
+        held = value.keywords.get(keyword.arg)
+        given = held.value if isinstance(held, Constant) else None
+    if not isinstance(given, bool):
+        return None
+    if keyword.arg in _TRAIN_FLAGS:
+        return Purpose.TRAINING if given else Purpose.EVALUATION
+    return Purpose.EVALUATION if keyword.arg in _EVALUATION_FLAGS and given else None
+
+
+def _as_flag(value: Value) -> set[Purpose]:
+    if not isinstance(value, Constant) or not isinstance(value.value, bool):
+        return set()
+    return {Purpose.TRAINING if value.value else Purpose.EVALUATION}
+
+
+def names_in_source(made: ast.Call) -> list[str]:
+    """Paths and names that a dataset is made from; not those of its transforms."""
+    arguments = [*made.args, *(item.value for item in made.keywords if not _NO_DATA.search(item.arg or ""))]
+    found: list[str] = []
+    for argument in arguments:
+        for node in ast.walk(argument):
+            text = getattr(node, "id", None) or getattr(node, "attr", None)
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                text = node.value
+            if text and not _NO_DATA.search(text):
+                found.append(text)
+    return [text for text in found if speaks_of_training(text) or sounds_like_evaluation(text)]

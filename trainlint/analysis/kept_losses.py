@@ -1,0 +1,198 @@
+"""Losses that a loop differentiates and then keeps, graph and all."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.loss_expressions import differentiated_names, loss_expression
+from trainlint.analysis.trace import Event, EventKind, events
+
+_Loop = ast.For | ast.AsyncFor | ast.While
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_CUTS = frozenset({"item", "detach", "detach_", "data", "numpy", "tolist", "float"})
+
+
+@dataclass(frozen=True)
+class KeptLoss:
+    """``value``, made of the names ``losses``, is added to ``total`` on every lap."""
+
+    value: ast.expr
+    total: str
+    losses: frozenset[str]
+
+
+def kept_losses(file: FileModel) -> Iterator[KeptLoss]:
+    """All places of a file that keep a loss after its backward pass."""
+    for loop, names in _losses_of_loops(file).items():
+        function = file.index.enclosing_function(loop)
+        differentiated = differentiated_names(function or file.tree)
+        losses = _with_sums(loop, names) - _cut(loop)
+        for statement in ast.walk(loop):
+            found = _addition(statement, losses)
+            if found is None or file.index.enclosing_function(statement) is not function:
+                continue
+            is_used = found.total in differentiated or _is_reset(loop, found, statement)
+            if not is_used and not _without_gradients(file, statement, loop):
+                yield found
+
+
+def _losses_of_loops(file: FileModel) -> dict[_Loop, set[str]]:
+    """The names of the losses that each loop calls ``backward`` on."""
+    found: dict[_Loop, set[str]] = {}
+    for backward in _backwards(file):
+        loop, expression = _loop_around(file, backward.node), loss_expression(backward)
+        if loop is not None and expression is not None:
+            found.setdefault(loop, set()).update(_names(expression))
+    return found
+
+
+def _backwards(file: FileModel) -> Iterator[Event]:
+    seen: set[ast.AST] = set()
+    for run in file.runs:
+        for event in events(run.trace, EventKind.BACKWARD):
+            if event.file is file and event.node not in seen:
+                seen.add(event.node)
+                yield event
+
+
+def _loop_around(file: FileModel, node: ast.AST) -> _Loop | None:
+    """The innermost loop around a node, in the same function."""
+    current: ast.AST | None = node
+    while current is not None and not isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if isinstance(current, _LOOPS):
+            return current
+        current = file.index.parents.get(current)
+    return None
+
+
+def _names(expression: ast.expr) -> set[str]:
+    """The names whose sum an expression is; none where it is anything else."""
+    if isinstance(expression, ast.Name):
+        return {expression.id}
+    if isinstance(expression, ast.BinOp) and isinstance(expression.op, ast.Add):
+        return _names(expression.left) | _names(expression.right)
+    return set()
+
+
+def _with_sums(loop: ast.AST, names: set[str]) -> set[str]:
+    """Those names, and what the loop assigns sums of them to."""
+    found = set(names)
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+            parts = _names(node.value)
+            if len(parts) > 1 and parts <= names:
+                found.add(node.targets[0].id)
+    return found
+
+
+def _cut(loop: ast.AST) -> set[str]:
+    """The names that the loop binds to numbers, or to tensors without a graph."""
+    found: set[str] = set()
+    for node in ast.walk(loop):
+        if isinstance(node, ast.Assign) and not _has_graph(node.value):
+            found |= {
+                item.id
+                for target in node.targets
+                for item in ast.walk(target)
+                if isinstance(item, ast.Name)
+            }
+        if (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Attribute)
+            and node.func.attr == "detach_"
+        ):
+            found |= {item.id for item in ast.walk(node.func.value) if isinstance(item, ast.Name)}
+    return found
+
+
+def _has_graph(value: ast.expr) -> bool:
+    """Whether nothing in an expression makes a number of it, or cuts the graph."""
+    for node in ast.walk(value):
+        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+        if name in _CUTS or "reduce" in name or "gather" in name:
+            return False
+    return True
+
+
+def _addition(node: ast.AST, losses: set[str]) -> KeptLoss | None:
+    """``total += loss``, ``total = total + loss`` or ``losses.append(loss)``."""
+    total: ast.expr | None = None
+    value: ast.expr | None = None
+    if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
+        total, value = node.target, node.value
+    elif (
+        isinstance(node, ast.Assign)
+        and len(node.targets) == 1
+        and isinstance(node.value, ast.BinOp)
+    ):
+        total, value = node.targets[0], node.value.right
+        is_sum = isinstance(node.value.op, ast.Add)
+        if not is_sum or ast.unparse(node.value.left) != ast.unparse(total):
+            return None
+    elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+        call = node.value
+        if (
+            isinstance(call.func, ast.Attribute)
+            and call.func.attr == "append"
+            and len(call.args) == 1
+        ):
+            total, value = call.func.value, call.args[0]
+    if total is None or value is None or not _is_loss(value, losses):
+        return None
+    return KeptLoss(value, ast.unparse(total), frozenset(losses))
+
+
+def _is_loss(value: ast.expr, losses: set[str]) -> bool:
+    """A loss, or a loss times or divided by something."""
+    if isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        return _is_loss(value.left, losses) or (
+            isinstance(value.op, ast.Mult) and _is_loss(value.right, losses)
+        )
+    return isinstance(value, ast.Name) and value.id in losses
+
+
+def _is_reset(loop: ast.AST, kept: KeptLoss, statement: ast.AST) -> bool:
+    """Whether the loop also assigns or empties the total, or makes it anew on each lap."""
+    for node in ast.walk(loop):
+        if isinstance(node, (ast.Assign, ast.AnnAssign)) and node is not statement:
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(ast.unparse(part) == kept.total for item in targets for part in ast.walk(item)):
+                return True
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in (
+            f"{kept.total}.clear",
+            f"{kept.total}.pop",
+            f"{kept.total}.detach_",
+        ):
+            return True
+        if isinstance(node, ast.Delete) and any(
+            kept.total in ast.unparse(item) for item in node.targets
+        ):
+            return True
+        if (
+            isinstance(node, (ast.For, ast.comprehension))
+            and node is not loop
+            and ast.unparse(node.target) == kept.total
+        ):
+            return True
+    return kept.total.split("[")[0].split(".")[0] in {
+        item.id
+        for item in ast.walk(getattr(loop, "target", ast.Pass()))
+        if isinstance(item, ast.Name)
+    }
+
+
+def _without_gradients(file: FileModel, node: ast.AST, loop: ast.AST) -> bool:
+    current: ast.AST | None = node
+    while current is not None and current is not loop:
+        if isinstance(current, ast.With):
+            names = {
+                file.qualified(getattr(item.context_expr, "func", item.context_expr))
+                for item in current.items
+            }
+            if names & {"torch.no_grad", "torch.inference_mode"}:
+                return True
+        current = file.index.parents.get(current)
+    return False
