@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.loaders import Loader, loaders
+from trainlint.analysis.loaders import Loader
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.values import Constant, Instance, Object, Value, options
@@ -61,7 +61,7 @@ class SamplerWithShuffle(Rule):
     fix_safety = Applicability.SAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for loader in loaders(file):
+        for loader in file.loaders:
             kind = _given_sampler(loader)
             if loader.file is file and kind is not None and _certainly_shuffles(loader):
                 sampler = loader.argument(kind)

@@ -9,8 +9,8 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.datasets import purpose_of_dataset
 from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.knowledge.training import sounds_like_evaluation
-from trainlint.analysis.loaders import Loader, Purpose, loaders
-from trainlint.analysis.trace import EventKind, events
+from trainlint.analysis.loaders import Loader, Purpose
+from trainlint.analysis.trace import Event, EventKind, events
 from trainlint.analysis.values import Constant, Value, options, overlaps
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
@@ -19,7 +19,9 @@ from trainlint.scout import pattern, word
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
-_EVALUATES = re.compile(r"(^|[_\W\d])(val|valid|validation|test|tst|eval|dev)|^(val|test)", re.IGNORECASE)
+_EVALUATES = re.compile(
+    r"(^|[_\W\d])(val|valid|validation|test|tst|eval|dev)|^(val|test)", re.IGNORECASE
+)
 _ON_PURPOSE = re.compile(r"overfit|sanity|debug|smoke|fast_dev|toy", re.IGNORECASE)
 _SWITCH = re.compile(r"train|val|test|mode|phase|split|switch|transform|augment", re.IGNORECASE)
 
@@ -73,23 +75,25 @@ class EvalOnTrainData(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if is_unit_test(file) or not self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+        if is_unit_test(file) or not self.scout.suspects(
+            file.source.text.encode("utf-8", "replace")
+        ):
             return
-        made = list(loaders(file))
+        made = file.loaders
         for loader in made:
             place, call = loader.place("dataset")
             if place is file and _is_for_evaluation(loader) and _walks_training_data(loader, made):
                 dataset = _dataset_in(call) or call
                 yield self.report(
                     dataset,
-                    f"`{loader.names[0]}` evaluates on the training data",
+                    f"`{loader.name}` evaluates on the training data",
                     repair=_repair(file, dataset),
                 )
 
 
 def _is_for_evaluation(loader: Loader) -> bool:
-    """By its names; not where a sampler picks a part, or the name of the branch says it is a toy."""
-    if loader.named_purpose is not Purpose.EVALUATION or not any(map(_EVALUATES.search, loader.names)):
+    """By its names; not where a sampler picks a part, or the code around says that it is a toy."""
+    if loader.named_purpose is not Purpose.EVALUATION or not _EVALUATES.search(loader.name):
         return False
     has_sampler = any(
         not (isinstance(option, Constant) and option.value is None)
@@ -128,7 +132,8 @@ def _walks_training_data(loader: Loader, made: list[Loader]) -> bool:
 def _is_switched(loader: Loader, dataset: Value) -> bool:
     """Whether the dataset is told to be another part, or changed, after it was made."""
     held = set(options(dataset))
-    if any(event.target in held for event in events(loader.run.trace, EventKind.SET)):
+    changed = (item for item in events(loader.run.trace, EventKind.SET) if item.target in held)
+    if not all(_is_in_constructor(item) for item in changed):
         return True
     return any(
         event.arguments
@@ -138,6 +143,11 @@ def _is_switched(loader: Loader, dataset: Value) -> bool:
         and _SWITCH.search(event.node.func.attr)
         for event in events(loader.run.trace)
     )
+
+
+def _is_in_constructor(event: Event) -> bool:
+    function = event.file.index.enclosing_function(event.node)
+    return function is not None and function.name == "__init__"
 
 
 def _dataset_in(call: ast.Call) -> ast.expr | None:
@@ -170,7 +180,9 @@ def _repair(file: FileModel, dataset: ast.expr) -> Repair | None:
 
 
 def _is_dataset_name(name: str) -> bool:
-    return sounds_like_evaluation(name) and bool(re.search(r"set|data|ds|split|subset", name, re.IGNORECASE))
+    return sounds_like_evaluation(name) and bool(
+        re.search(r"set|data|ds|split|subset", name, re.IGNORECASE)
+    )
 
 
 def _is_bound_before(bound: list[ast.AST], place: ast.expr) -> bool:

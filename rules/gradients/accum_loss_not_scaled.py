@@ -72,7 +72,7 @@ class AccumLossNotScaled(Rule):
 
     code = "TLG006"
     severity = Severity.WARNING
-    scout = word("%") & word("backward") & word("step")
+    scout = word("%") & word("backward") & word(".step(")
     help = "divide the loss by the number of micro-batches before `backward()`"
     fix_safety = Applicability.UNSAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.roles import loss_kind
 from trainlint.analysis.trace import Event, EventKind, events
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern, word
 
 
 class ArgmaxBeforeLoss(Rule):
@@ -59,7 +59,10 @@ class ArgmaxBeforeLoss(Rule):
 
     code = "TLG012"
     severity = Severity.ERROR
-    scout = word("argmax", "argmin", "max(", "topk", "round", "one_hot", ">", "<", "sign", "floor", "ceil", "sort", "bernoulli", "multinomial", "min(", "kthvalue", "mode(", "median", "gt(", "lt(", "ge(", "le(")  # fmt: skip
+    scout = word("backward(", ".grad(", ".scale(") & pattern(
+        rb"arg(max|min|sort)|round|one_hot|floor|ceil|sign|[<>]|indices|bernoulli|multinomial|"
+        rb"max|min|topk|sort|kthvalue|mode|median|\b[gl][te]\("
+    )
     help = "compute the loss from the scores, or use a soft choice such as `gumbel_softmax`"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import ast
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -18,8 +17,8 @@ class HiddenStateNotDetached(Rule):
     """A recurrent state is carried from batch to batch with its graph.
 
     ## What it does
-    Reports `output, state = network(x, state)` in a loop that calls `backward()` on every lap, where
-    the state is made before the loop and nothing in the loop detaches or renews it.
+    Reports `output, state = network(x, state)` in a loop that calls `backward()` on every lap,
+    where the state is made before the loop and nothing in the loop detaches or renews it.
 
     ## Why is this bad?
     The second backward pass goes back into the graph of the first and raises "Trying to backward
@@ -64,7 +63,7 @@ class HiddenStateNotDetached(Rule):
 
     code = "TLG011"
     severity = Severity.ERROR
-    scout = word("backward")
+    scout = word(".backward(", "manual_backward(")
     help = "detach the state between batches: `state = state.detach()`"
     fix_safety = Applicability.UNSAFE
 

@@ -60,12 +60,10 @@ class LbfgsNoClosure(Rule):
 
     code = "TLG015"
     severity = Severity.ERROR
-    scout = word("step")
+    scout = word(".step(")
     help = "pass a closure that clears, computes the loss, calls `backward()` and returns the loss"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if "torch" not in file.source.text:
-            return
         for run in file.runs:
             for event in events(run.trace, EventKind.STEP):
                 message = _what_is_wrong(event) if event.file is file and _is_lbfgs(event) else None

@@ -61,7 +61,7 @@ class LossAccumulateGraph(Rule):
 
     code = "TLG009"
     severity = Severity.WARNING
-    scout = word("backward") & word("+", "append")
+    scout = word(".backward(", "manual_backward(") & word("+", "append")
     help = "add `loss.detach()` or `loss.item()`"
     fix_safety = Applicability.SAFE
 

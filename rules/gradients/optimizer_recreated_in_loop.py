@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.knowledge.training import OPTIMIZER_CLASSES
 from trainlint.analysis.ownership import owners
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Branch, Event, EventKind, Loop, around, events
@@ -17,7 +18,7 @@ from trainlint.scout import word
 
 # New parameters, other tasks and fresh starts need an optimizer of their own.
 _RESTARTS = re.compile(
-    r"requires_grad|unfreeze|freeze|load_state_dict|add_module|\.reset|restart|reinit|prune|warm_?start"
+    r"requires_grad(_\(|\s*=[^=])|unfreeze|freeze|load_state_dict|add_module|\.reset|restart|reinit|prune|warm_?start"
 )
 _EPOCH = re.compile(r"epoch|(^|\W)ep($|\W)", re.IGNORECASE)
 
@@ -76,7 +77,7 @@ class OptimizerRecreatedInLoop(Rule):
 
     code = "TLG013"
     severity = Severity.ERROR
-    scout = word("optim", "Adam", "SGD", "LAMB", "Lion", "Adafactor")
+    scout = word("optim.", "optim import", *sorted(OPTIMIZER_CLASSES))
     help = "build the optimizer once, before the loop, and pass it in"
 
     def check(self, file: FileModel) -> Iterator[Report]:

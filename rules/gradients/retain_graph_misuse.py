@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.protocols.gradients import innermost_loop
+from trainlint.analysis.protocols.gradients import innermost_loop, loops_around
 from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.trace import Event, EventKind, Loop, events
-from trainlint.analysis.values import Tensor, elements
+from trainlint.analysis.values import Tensor, Value, elements
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
@@ -88,18 +88,26 @@ def _is_alone(run: Run, backward: Event) -> bool:
     loop = innermost_loop(run.trace, backward)
     if loop is None or not run.complete or not _makes_graph(loop, backward):
         return False
-    for event in events(loop.body):
-        if event is backward:
-            continue
-        if event.kind in (EventKind.BACKWARD, EventKind.GRADIENT):
-            return False
-        if event.kind is EventKind.OPAQUE and any(
-            isinstance(item, Tensor) and item.is_loss
-            for value in event.arguments
-            for item in elements(value)
-        ):
-            return False
-    return True
+    if any(_may_use(event, backward) for event in events(loop.body)):
+        return False
+    outer = loops_around(run.trace, backward)[:-1]
+    return not any(
+        event is not backward and not _trained(event).isdisjoint(_trained(backward))
+        for around in outer
+        for event in events(around.body, EventKind.BACKWARD)
+    )
+
+
+def _may_use(event: Event, backward: Event) -> bool:
+    """Whether an event of the lap differentiates something, or is handed a loss."""
+    if event is backward:
+        return False
+    if event.kind in (EventKind.BACKWARD, EventKind.GRADIENT):
+        return True
+    held = (item for value in event.arguments for item in elements(value))
+    return event.kind is EventKind.OPAQUE and any(
+        isinstance(item, Tensor) and item.is_loss for item in held
+    )
 
 
 def _makes_graph(loop: Loop, backward: Event) -> bool:
@@ -108,13 +116,16 @@ def _makes_graph(loop: Loop, backward: Event) -> bool:
         for event in events(loop.body, EventKind.FORWARD)
         for item in elements(event.target)
     }
-    used = {
+    return bool(made) and _trained(backward) <= made
+
+
+def _trained(backward: Event) -> set[Value]:
+    return {
         unwrapped(module)
         for item in elements(backward.target)
         if isinstance(item, Tensor)
         for module in item.trains
     }
-    return bool(made) and used <= made
 
 
 def _repair(event: Event) -> Repair:

@@ -4,12 +4,12 @@ import ast
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel, FunctionDefinition
+from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.grad_scopes import (
     backwards_without_graph,
     is_without_gradients,
     trained_without_graph,
 )
-from trainlint.analysis.frameworks import framework_of
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import word
@@ -87,9 +87,10 @@ class TrainingUnderNoGrad(Rule):
 def _training_steps(file: FileModel) -> Iterator[FunctionDefinition]:
     for owner in file.classes.values():
         method = owner.own_methods.get("training_step")
-        if method is not None and framework_of(owner) and is_without_gradients(method):
-            if "automatic_optimization" not in file.source.text:
-                yield method
+        if method is None or framework_of(owner) is None:
+            continue
+        if is_without_gradients(method) and "automatic_optimization" not in file.source.text:
+            yield method
 
 
 def _decorator(function: FunctionDefinition) -> ast.expr:

@@ -69,7 +69,7 @@ class ZeroGradBreaksAccumulation(Rule):
 
     code = "TLG002"
     severity = Severity.ERROR
-    scout = word("zero_grad") & word("%")
+    scout = word("zero_grad") & word("%") & word(".step(")
     help = "clear the gradients where the optimizer steps, under the same condition"
     fix_safety = Applicability.UNSAFE
 

@@ -10,6 +10,7 @@ from trainlint.analysis.protocols.gradients import (
     innermost_loop,
     stale_gradients,
 )
+from trainlint.analysis.trace import Event
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
@@ -69,7 +70,7 @@ class ZeroGradPerEpoch(Rule):
 
     code = "TLG004"
     severity = Severity.ERROR
-    scout = word("zero_grad", ".grad")
+    scout = word("zero_grad")
     help = "call `zero_grad()` in the same loop as `step()`"
     fix_safety = Applicability.UNSAFE
 
@@ -77,9 +78,13 @@ class ZeroGradPerEpoch(Rule):
         for run in file.runs:
             for stale in stale_gradients(run):
                 cleared = stale.cleared_outside
-                if cleared is not None and cleared.file is file:
+                if cleared is not None and cleared.file is file and _is_zero_grad(cleared):
                     repair = _repair(file, run, stale)
                     yield self.report(cleared.node, _message(stale), repair=repair)
+
+
+def _is_zero_grad(cleared: Event) -> bool:
+    return isinstance(cleared.node, ast.Call) and "zero_grad" in ast.unparse(cleared.node)
 
 
 def _message(stale: StaleGradients) -> str:
@@ -92,7 +97,8 @@ def _message(stale: StaleGradients) -> str:
 
 def _repair(file: FileModel, run: Run, stale: StaleGradients) -> Repair | None:
     loop = innermost_loop(run.trace, stale.step)
-    assert stale.cleared_outside is not None and loop is not None
+    assert stale.cleared_outside is not None
+    assert loop is not None
     call, body = stale.cleared_outside.node, loop.node
     inside = {stale.backward.node, stale.step.node}
     if loop.file is not file or not isinstance(body, (ast.For, ast.While)):

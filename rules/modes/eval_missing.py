@@ -13,8 +13,10 @@ from trainlint.analysis.evaluations import (
     wrong_evaluations,
 )
 from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
+from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
+from trainlint.analysis.values import Instance
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import pattern, word
@@ -98,13 +100,20 @@ class EvalMissing(Rule):
 
 def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
     loop, moment = evaluation_loop(found), found.moment
-    if loop is None or is_mode_sensitive(found.model) is False:
+    if loop is None or not _may_care(found):
         return None
     if moment.mode == EVAL:
         return False
-    is_sure = moment.mode == TRAIN or (moment.mode == ENTRY and starts_here)
+    is_whole = starts_here and loop.file is found.event.file
+    is_sure = moment.mode == TRAIN or (moment.mode == ENTRY and is_whole)
     is_meant = moment.gradients is False or moment.switch is not None
     return True if is_sure and is_meant and not _is_on_purpose(found) else None
+
+
+def _may_care(found: ForwardPass) -> bool:
+    """Whether modes differ for the model; of one whose class is in sight, that must be seen."""
+    cares = is_mode_sensitive(found.model)
+    return cares or (cares is None and not isinstance(unwrapped(found.model), Instance))
 
 
 def _is_on_purpose(found: ForwardPass) -> bool:

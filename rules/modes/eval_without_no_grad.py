@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -14,25 +13,19 @@ from trainlint.analysis.evaluations import (
     trains,
     wrong_evaluations,
 )
-from trainlint.analysis.index import Function
+from trainlint.analysis.graph_use import (
+    is_handed_on,
+    is_shape_probe,
+    may_need_graph,
+    speaks_of_gradients,
+)
 from trainlint.analysis.protocols.modes import EVAL, ForwardPass
-from trainlint.analysis.values import Constant, Object, elements
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import pattern, word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
-
-_NEEDS_GRADIENTS = re.compile(
-    r"backward|autograd|\.grad\b|requires_grad|grad_fn|attack|advers|saliency|gradcam|func\.grad|"
-    r"enable_grad|energy|forces\b|hessian|jacobian|pgd|fgsm",
-    re.IGNORECASE,
-)
-_PROBES = frozenset({"torch.randn", "torch.rand", "torch.zeros", "torch.ones", "torch.empty"})
-_VOLATILE = re.compile(r"volatile\s*=\s*True")
-# Torch 0.4 brought these, and took the meaning from `volatile`.
-_SINCE_0_4 = re.compile(r"\.item\(\)|torch\.(no_grad|device|tensor|argmax|set_grad_enabled)\b")
 
 
 class EvalWithoutNoGrad(Rule):
@@ -106,8 +99,8 @@ def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:
     is_sure = starts_here or any(trains(loop) for loop in found.moment.loops)
     if found.moment.gradients is None or not is_sure:
         return None
-    alone = not is_loop and (_is_returned(found) or _is_shape_probe(found))
-    return None if alone or _needs_gradients(found) else True
+    alone = not is_loop and (is_handed_on(found) or is_shape_probe(found))
+    return None if alone or may_need_graph(found) else True
 
 
 def _is_switched_here(found: ForwardPass) -> bool:
@@ -124,66 +117,6 @@ def _is_switched_here(found: ForwardPass) -> bool:
     return not any(trains(loop) for loop in own_loops)
 
 
-def _needs_gradients(found: ForwardPass) -> bool:
-    file, loop = found.event.file, evaluation_loop(found)
-    function = file.index.enclosing_function(found.event.node)
-    switch = found.moment.switch
-    text = _text_after(file, function, switch.node if switch and switch.file is file else None)
-    if loop is not None and function is None:
-        text = ast.unparse(loop.node)
-    if found.is_differentiated and found.moment.mode == EVAL:
-        return True
-    if _VOLATILE.search(text) and not _SINCE_0_4.search(file.source.text):
-        return True
-    return bool(_NEEDS_GRADIENTS.search(text))
-
-
-def _text_after(file: FileModel, function: Function | None, switch: ast.AST | None) -> str:
-    """The function, or from ``eval()`` on if that stands in it."""
-    lines = file.source.lines
-    first, last = (1, len(lines)) if function is None else (function.lineno, function.end_lineno)
-    line = getattr(switch, "lineno", 0)
-    if switch is not None and file.index.enclosing_function(switch) is function:
-        first = max(first, line)
-    return "".join(lines[first - 1 : last])
-
-
-def _is_shape_probe(found: ForwardPass) -> bool:
-    """One pass over ``torch.randn(2, 3, 32, 32)`` asks for shapes only."""
-    made = [item for value in found.event.arguments[:1] for item in elements(value)]
-    return any(
-        isinstance(item, Object)
-        and item.dotted in _PROBES
-        and len(item.arguments) > 2
-        and all(isinstance(size, Constant) for size in item.arguments)
-        for item in made
-    )
-
-
-def _is_returned(found: ForwardPass) -> bool:
-    """Whether the function hands on what the model gave: its caller may want the graph."""
-    file, call = found.event.file, found.event.node
-    statement = file.index.statement(call)
-    if isinstance(statement, (ast.Return, ast.Expr)):
-        return isinstance(statement, ast.Return)
-    targets = statement.targets if isinstance(statement, ast.Assign) else []
-    names = {
-        item.id for target in targets for item in ast.walk(target) if isinstance(item, ast.Name)
-    }
-    function = file.index.enclosing_function(call)
-    returned = [
-        item.value
-        for item in (ast.walk(function) if function else ())
-        if isinstance(item, ast.Return) and item.value is not None
-    ]
-    handed_on = [
-        part
-        for value in returned
-        for part in (value.elts if isinstance(value, ast.Tuple) else [value])
-    ]
-    return any(isinstance(part, ast.Name) and part.id in names for part in handed_on)
-
-
 def _message(blame: Blame) -> str:
     name = blame.found.model.hint or "model"
     if blame.is_call:
@@ -197,7 +130,7 @@ def _repair(blame: Blame) -> Repair | None:
         return None
     function, loop = file.index.enclosing_function(node), evaluation_loop(blame.found)
     no_grad = "torch.no_grad()"
-    if function is not None and not _NEEDS_GRADIENTS.search(file.segment(function)):
+    if function is not None and not speaks_of_gradients(file.segment(function)):
 
         def decorate(editor: Editor) -> None:
             editor.add_decorator(function, no_grad)

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 _MAKES_ANOTHER = frozenset(
     {
-        "to", "cuda", "cpu", "half", "float", "double", "bfloat16", "type", "clone", "view",
-        "contiguous", "reshape", "unsqueeze", "squeeze", "expand", "repeat", "mul", "div", "t",
+        "to", "cuda", "half", "double", "bfloat16", "type", "clone", "view",
+        "reshape", "unsqueeze", "squeeze", "expand", "repeat", "mul", "div", "t",
         "transpose", "permute", "xpu",
     }
 )  # fmt: skip
@@ -92,7 +92,7 @@ class ParameterMovedNonleaf(Rule):
 
     code = "TLN005"
     severity = Severity.ERROR
-    scout = word("Parameter(", "requires_grad")
+    scout = word("Parameter", "requires_grad")
     help = "do the operation inside: `nn.Parameter(x.to(device))`, or move the whole module"
     fix_safety = Applicability.SAFE
 

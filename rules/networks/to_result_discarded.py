@@ -10,7 +10,7 @@ from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.tensor_expressions import is_tensor
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern, word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -24,6 +24,7 @@ _RETURN_ANOTHER = frozenset(
 )  # fmt: skip
 _ONLY_TENSORS_HAVE = frozenset({"contiguous", "unsqueeze", "masked_fill"})
 _TRANSFORMS = ("torchvision.transforms.", "albumentations.")
+_STATEMENT = rb"(?:^|[;:])[ \t(]*"
 _OWN_BATCHES = ("torch_geometric", "dgl", "transformers")
 
 
@@ -71,7 +72,9 @@ class ToResultDiscarded(Rule):
 
     code = "TLN006"
     severity = Severity.ERROR
-    scout = word("torch", "albumentations")
+    scout = pattern(
+        _STATEMENT + rb"[\w.]+\.(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")\s*\("
+    ) | (word("transforms", "albumentations") & pattern(_STATEMENT + rb"[\w.]*\b[A-Z]\w*\s*\("))
     help = "assign the result: `x = x.to(device)`"
     fix_safety = Applicability.SAFE
 

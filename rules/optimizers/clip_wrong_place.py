@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.blocks import neighbours
-from trainlint.analysis.protocols.clipping import LostClip, lost_clips
+from trainlint.analysis.protocols.clipping import LostClip, foreign_clips, lost_clips
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
@@ -20,7 +20,8 @@ class ClipWrongPlace(Rule):
 
     ## What it does
     Reports `clip_grad_norm_` and `clip_grad_value_` after the step that has already used the
-    gradients, or after `zero_grad()` and before the backward pass.
+    gradients, or after `zero_grad()` and before the backward pass, or of another network than the
+    step that follows moves.
 
     ## Why is this bad?
     The update is computed from the gradients as they are at the step: clipping at another place
@@ -74,7 +75,16 @@ class ClipWrongPlace(Rule):
         for run in file.runs:
             for found in lost_clips(run):
                 if found.clip.file is file:
-                    yield self.report(found.clip.node, _message(found), repair=_repair(file, found))
+                    message = _message(found)
+                    yield self.report(found.clip.node, message, repair=_repair(file, found))
+            for found in foreign_clips(run):
+                if found.clip.file is file:
+                    line = getattr(found.step and found.step.node, "lineno", 0)
+                    yield self.report(
+                        found.clip.node,
+                        "these gradients are cleared unused: "
+                        f"the step in line {line} moves another network",
+                    )
 
 
 def _message(found: LostClip) -> str:

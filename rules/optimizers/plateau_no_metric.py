@@ -4,10 +4,10 @@ import ast
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.protocols.schedules import SchedulerStep, plateaus, scheduler_steps
+from trainlint.analysis.protocols.schedules import SchedulerStep, plateaus
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern
 
 
 class PlateauNoMetric(Rule):
@@ -54,11 +54,11 @@ class PlateauNoMetric(Rule):
 
     code = "TLO006"
     severity = Severity.ERROR
-    scout = word(".step(")
+    scout = pattern(rb"\.step\s*\(")
     help = "pass the watched metric: `scheduler.step(val_loss)`"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for step in scheduler_steps(file):
+        for step in file.scheduler_steps:
             found = plateaus(step)
             if not found or not step.takes_nothing or _is_tried(file, step.call):
                 continue

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.knowledge.metrics import better_when
-from trainlint.analysis.protocols.schedules import SchedulerStep, plateaus, scheduler_steps
+from trainlint.analysis.protocols.schedules import SchedulerStep, plateaus
 from trainlint.analysis.receivers import assigned_values, last_name
 from trainlint.analysis.values import Constant, Object
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -64,12 +64,12 @@ class PlateauWrongMode(Rule):
 
     code = "TLO007"
     severity = Severity.ERROR
-    scout = word(".step(")
+    scout = pattern(rb"\.step\s*\(")
     help = "use `mode='max'` for metrics that grow as the model improves, else `mode='min'`"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for step in scheduler_steps(file):
+        for step in file.scheduler_steps:
             found = plateaus(step)
             metric = _metric(step)
             if not found or len(found) < len(step.schedulers) or not step.is_sure or metric is None:

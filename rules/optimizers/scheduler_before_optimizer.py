@@ -9,12 +9,11 @@ from trainlint.analysis.blocks import block_of
 from trainlint.analysis.protocols.schedules import (
     SchedulerStep,
     optimizer_step_after,
-    scheduler_steps,
 )
 from trainlint.analysis.trace import Call, Event, Loop, around
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -73,12 +72,12 @@ class SchedulerBeforeOptimizer(Rule):
 
     code = "TLO004"
     severity = Severity.WARNING
-    scout = word(".step(")
+    scout = pattern(rb"\.step\s*\(")
     help = "step the scheduler after the optimizer"
     fix_safety = Applicability.SAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for step in scheduler_steps(file):
+        for step in file.scheduler_steps:
             training = optimizer_step_after(step)
             if training is not None:
                 yield self.report(

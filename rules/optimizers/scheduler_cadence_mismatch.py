@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.analysis.protocols.schedules import (
     SchedulerStep,
-    scheduler_steps,
     steps_each_batch,
     steps_each_epoch,
 )
@@ -13,7 +12,7 @@ from trainlint.analysis.schedule_units import counts_batches, counts_epochs
 from trainlint.analysis.values import Instance, Object
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern
 
 
 class SchedulerCadenceMismatch(Rule):
@@ -69,11 +68,11 @@ class SchedulerCadenceMismatch(Rule):
 
     code = "TLO005"
     severity = Severity.ERROR
-    scout = word(".step(")
+    scout = pattern(rb"\.step\s*\(")
     help = "let the schedule count what `scheduler.step()` counts: epochs or batches"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for step in scheduler_steps(file):
+        for step in file.scheduler_steps:
             message = _mismatch(step)
             if message is not None:
                 yield self.report(step.call, message)

@@ -10,7 +10,7 @@ from trainlint.analysis.protocols.scaling import ScaledStep, scaled_steps
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -69,7 +69,7 @@ class ScalerScaleWithoutStep(Rule):
 
     code = "TLP002"
     severity = Severity.ERROR
-    scout = word(".step(")
+    scout = pattern(rb"step\s*\(")
     help = "call `scaler.step(optimizer)` and then `scaler.update()`"
     fix_safety = Applicability.SAFE
 

@@ -19,7 +19,7 @@ class MemoryModel(nn.Module):
 
 def train(documents):
     model = MemoryModel(1000, 64)
-    optimizer = torch.optim.AdamW(model.parameters())
+    optimizer = torch.optim.Adam(model.parameters())
     for document in documents:
         memory = torch.zeros(1, len(document), 64)
         for segment in document.split(128, dim=1):

@@ -61,15 +61,10 @@ class Window:
     def walked(self) -> ast.expr | None:
         """What ``enumerate`` goes through, out of a progress bar."""
         call = self.node.iter if isinstance(self.node, ast.For) else None
-        while isinstance(call, ast.Call) and "tqdm" in ast.unparse(call.func) and call.args:
-            call = call.args[0]
-        is_enumerate = isinstance(call, ast.Call) and ast.unparse(call.func) == "enumerate"
-        if not is_enumerate or len(call.args) != 1 or call.keywords:  # type: ignore[union-attr]
+        call = _out_of_bar(call) if call is not None else None
+        if not isinstance(call, ast.Call) or ast.unparse(call.func) != "enumerate":
             return None
-        inside = call.args[0]  # type: ignore[union-attr]
-        while isinstance(inside, ast.Call) and "tqdm" in ast.unparse(inside.func) and inside.args:
-            inside = inside.args[0]
-        return inside
+        return None if len(call.args) != 1 or call.keywords else _out_of_bar(call.args[0])
 
     @property
     def is_accumulation(self) -> bool:
@@ -85,9 +80,10 @@ class Window:
             if any(isinstance(item, (Branch, Loop)) for item in around(self.lap, event)):
                 continue
             is_call = event.file is self.file and isinstance(event.node, ast.Call)
-            if is_call and event.target is not None and self.optimizer is not None:
-                if not are_apart(event.target, self.optimizer):
-                    return event
+            if not is_call or event.target is None or self.optimizer is None:
+                continue
+            if not are_apart(event.target, self.optimizer):
+                return event
         return None
 
 
@@ -96,6 +92,12 @@ _ACCUMULATES = re.compile(
 )
 # Every n-th lap for one of several networks is a schedule, not accumulation.
 _SCHEDULES = re.compile(r"critic|disc|gen(erator)?_|policy|delay|target|actor", re.IGNORECASE)
+
+
+def _out_of_bar(node: ast.expr) -> ast.expr:
+    while isinstance(node, ast.Call) and "tqdm" in ast.unparse(node.func) and node.args:
+        node = node.args[0]
+    return node
 
 
 def windows(file: FileModel) -> Iterator[Window]:
@@ -181,9 +183,10 @@ def _modulo(test: ast.expr) -> ast.BinOp | None:
             operand = node.left if is_zero else None
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             operand = node.operand
-        if isinstance(operand, ast.BinOp) and isinstance(operand.op, ast.Mod):
-            if not (isinstance(operand.right, ast.Constant) and operand.right.value == 1):
-                return operand
+        if not isinstance(operand, ast.BinOp) or not isinstance(operand.op, ast.Mod):
+            continue
+        if not (isinstance(operand.right, ast.Constant) and operand.right.value == 1):
+            return operand
     return None
 
 

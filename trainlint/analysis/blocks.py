@@ -57,7 +57,7 @@ def runs_before(file: FileModel, first: ast.AST, second: ast.AST) -> bool:
         return False
     if first not in file.index.parents or second not in file.index.parents:
         return False
-    above = {statement: None for statement in _statements_above(file, first)}
+    above = dict.fromkeys(_statements_above(file, first))
     for other in _statements_above(file, second):
         block = block_of(file, other)
         one = next((statement for statement in above if statement in block), None)

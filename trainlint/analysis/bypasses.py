@@ -41,7 +41,7 @@ def bypasses(run: Run) -> Iterator[Bypass]:
         if made.kind is not EventKind.NEW or not _is_wrapper(wrapper):
             continue
         assert isinstance(wrapper, Object)
-        inside = set(layers(wrapper.arguments[0])) if wrapper.arguments else set()
+        inside = _layers_inside(wrapper)
         for backward in order[position:]:
             if backward.kind is EventKind.BACKWARD and _goes_around(backward, wrapper, inside):
                 forward = _last_forward(order[position:], backward, inside)
@@ -52,6 +52,14 @@ def bypasses(run: Run) -> Iterator[Bypass]:
 
 def _is_wrapper(value: Value | None) -> bool:
     return isinstance(value, Object) and value.dotted in DISTRIBUTED_DATA_PARALLEL
+
+
+def _layers_inside(wrapper: Object) -> set[Value]:
+    """The wrapped layers; none for a copy, such as an average, which looks like its original."""
+    wrapped = wrapper.arguments[0] if wrapper.arguments else None
+    if wrapped is None or any(getattr(item, "copy_of", None) for item in elements(wrapped)):
+        return set()
+    return set(layers(wrapped))
 
 
 def _goes_around(backward: Event, wrapper: Object, inside: set[Value]) -> bool:

@@ -87,18 +87,13 @@ def _is_recurrent(network: Value) -> bool:
 
 
 def _is_pair(network: Value | None) -> bool | None:
-    kinds = {
-        unwrapped(item).dotted.rpartition(".")[2]
-        for item in options(network)
-        if isinstance(unwrapped(item), Object)
-    }  # type: ignore[attr-defined]
-    if not kinds:
-        return None
-    return all(kind.startswith("LSTM") for kind in kinds)
+    inner = [unwrapped(item) for item in options(network)]
+    kinds = {item.dotted.rpartition(".")[2] for item in inner if isinstance(item, Object)}
+    return all(kind.startswith("LSTM") for kind in kinds) if kinds else None
 
 
 def _own_backward(file: FileModel, loop: Loop) -> ast.stmt | None:
-    """The statement of the one backward pass that each lap of the loop makes, outside inner loops."""
+    """The statement of the one backward pass that each lap makes, outside of inner loops."""
     found: list[Event] = [
         event
         for event in events(loop.body, EventKind.BACKWARD)
@@ -118,10 +113,13 @@ def _is_carried(file: FileModel, loop: Loop, names: tuple[str, ...], call: ast.C
     if call not in set(ast.walk(loop.node)):
         return False
     own = file.index.parents[call]
-    for node in ast.walk(loop.node):
-        if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Store):
-            if file.index.statement(node) is not own:
-                return False
+    stored = (
+        node
+        for node in ast.walk(loop.node)
+        if isinstance(node, ast.Name) and node.id in names and isinstance(node.ctx, ast.Store)
+    )
+    if any(file.index.statement(node) is not own for node in stored):
+        return False
     statements = [
         node for node in ast.walk(loop.node) if isinstance(node, ast.stmt) and node is not loop.node
     ]

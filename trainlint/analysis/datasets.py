@@ -26,7 +26,9 @@ _EVALUATION_FLAGS = frozenset(
     {"test", "is_test", "val", "is_val", "validation", "valid", "is_valid", "is_eval", "testing"}
 )
 _TRAIN_IS_SECOND = frozenset({"MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100"})
-_NO_DATA = re.compile(r"transform|(^|_)(tf|tfm|tfms|tsfm|trans|aug)(_|s|\d|$)|augment|collate|token|process", re.I)
+_NO_DATA = re.compile(
+    r"transform|(^|_)(tf|tfm|tfms|tsfm|trans|aug)(_|s|\d|$)|augment|collate|token|process", re.I
+)
 _STREAMS = ("torch.utils.data.IterableDataset", "torch.utils.data.ChainDataset", "webdataset.")
 _UNSEEN_ORDER = ("torch.utils.data.random_split",)
 
@@ -62,27 +64,31 @@ def is_random_part(value: Value) -> bool:
 
 
 def _purpose(value: Value, expression: ast.expr | None) -> Purpose | None:
-    asked = split_of(value)
+    asked, named = split_of(value), purpose_of_names([value.hint])
+    if asked is not None and isinstance(value, Instance) and named not in (None, asked):
+        return None
     if asked is not None:
         return asked
-    spelled = expression if isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    spelled = (
+        expression if isinstance(expression, (ast.Name, ast.Attribute, ast.Subscript)) else None
+    )
     by_spelling = purpose_of_names([ast.unparse(spelled)]) if spelled is not None else None
-    return by_spelling or purpose_of_names([value.hint])
+    return by_spelling or named
 
 
 def _asked_for(value: Object | Instance, made: ast.Call) -> set[Purpose]:
     flags = {item for keyword in made.keywords if (item := _flag(keyword, value)) is not None}
-    words = [given for given in value.arguments if isinstance(given, Constant)]
+    words = list(value.arguments)
     if isinstance(value, Object):
-        words += [item for name, item in value.keywords.items() if _names_split(name, item)]
+        words += [item for name, item in value.keywords.items() if name in _SPLIT_PARAMETERS]
         if value.dotted.rpartition(".")[2] in _TRAIN_IS_SECOND and len(value.arguments) > 1:
             flags |= _as_flag(value.arguments[1])
-    found = {_WORDS[str(item.value)] for item in words if isinstance(item, Constant) and str(item.value) in _WORDS}
+    found = {
+        _WORDS[str(item.value)]
+        for item in words
+        if isinstance(item, Constant) and str(item.value) in _WORDS
+    }
     return flags | found
-
-
-def _names_split(name: str, value: Value) -> bool:
-    return name in _SPLIT_PARAMETERS and isinstance(value, Constant)
 
 
 def _flag(keyword: ast.keyword, value: Object | Instance) -> Purpose | None:
@@ -108,7 +114,10 @@ def _as_flag(value: Value) -> set[Purpose]:
 
 def names_in_source(made: ast.Call) -> list[str]:
     """Paths and names that a dataset is made from; not those of its transforms."""
-    arguments = [*made.args, *(item.value for item in made.keywords if not _NO_DATA.search(item.arg or ""))]
+    arguments = [
+        *made.args,
+        *(item.value for item in made.keywords if not _NO_DATA.search(item.arg or "")),
+    ]
     found: list[str] = []
     for argument in arguments:
         for node in ast.walk(argument):

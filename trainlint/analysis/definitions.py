@@ -58,6 +58,23 @@ class FunctionDefinition:
         return [name for item in expressions if (name := self.file.qualified(item))]
 
     @cached_property
+    def calls(self) -> list[ast.Call]:
+        """All calls in the body, those in nested functions included."""
+        return [node for node in ast.walk(self.node) if isinstance(node, ast.Call)]
+
+    @cached_property
+    def names_read(self) -> frozenset[str]:
+        """All plain names in the body."""
+        return frozenset(node.id for node in ast.walk(self.node) if isinstance(node, ast.Name))
+
+    @cached_property
+    def vocabulary(self) -> frozenset[str]:
+        """What the body calls and which attributes it reads; plain variables do not count."""
+        called = {call.func.id for call in self.calls if isinstance(call.func, ast.Name)}
+        attributes = {node.attr for node in ast.walk(self.node) if isinstance(node, ast.Attribute)}
+        return frozenset(called | attributes)
+
+    @cached_property
     def is_static(self) -> bool:
         """Whether the method takes no instance."""
         return "builtins.staticmethod" in self.decorators

@@ -16,8 +16,10 @@ from trainlint.analysis.source import SourceFile
 
 if TYPE_CHECKING:
     from trainlint.analysis.interpreter.runs import Run
+    from trainlint.analysis.loaders import Loader
     from trainlint.analysis.loss_calls import LossCall
     from trainlint.analysis.project import Project
+    from trainlint.analysis.protocols.schedules import SchedulerStep
 
 AttributeAssignments = dict[str, list[tuple[ast.Assign | ast.AnnAssign, FunctionDefinition]]]
 _Node = TypeVar("_Node", bound=ast.AST)
@@ -70,7 +72,7 @@ class FileModel:
     def functions(self) -> dict[str, FunctionDefinition]:
         """The functions at the top level of the file, by name."""
         return {
-            node.name: FunctionDefinition(node, self)
+            node.name: self.definition(node)
             for node in self.index.functions()
             if isinstance(self.index.scope(node), ast.Module)
         }
@@ -200,11 +202,25 @@ class FileModel:
         return runs_of(self)
 
     @cached_property
+    def loaders(self) -> list[Loader]:
+        """The data loaders that the runs reaching this file make, here and in its helpers."""
+        from trainlint.analysis.loaders import loaders_of
+
+        return list(loaders_of(self))
+
+    @cached_property
     def loss_calls(self) -> list[LossCall]:
         """The calls of torch's losses that this file is answerable for."""
         from trainlint.analysis.loss_calls import loss_calls
 
         return list(loss_calls(self))
+
+    @cached_property
+    def scheduler_steps(self) -> list[SchedulerStep]:
+        """The steps of torch's learning-rate schedulers in this file, as its callers see them."""
+        from trainlint.analysis.protocols.schedules import scheduler_steps
+
+        return list(scheduler_steps(self))
 
     def reading(self, test: ast.expr) -> Reading:
         """What a test reads, found once for each test however often it is evaluated."""

@@ -6,15 +6,20 @@ import ast
 
 from trainlint.analysis.file_model import FileModel
 
-_HARD_METHODS = frozenset({"argmax", "argmin", "round", "floor", "ceil", "gt", "ge", "lt", "le", "argsort", "sign", "bernoulli", "multinomial"})  # fmt: skip
+_HARD_METHODS = frozenset(
+    {
+        "argmax", "argmin", "argsort", "round", "floor", "ceil", "sign", "gt", "ge", "lt", "le",
+        "bernoulli", "multinomial",
+    }
+)  # fmt: skip
 _HARD_FUNCTIONS = frozenset(
     {f"torch.{name}" for name in _HARD_METHODS} | {"torch.nn.functional.one_hot"}
 )
 _PASSES_ON = frozenset(
     {
-        "float", "double", "half", "long", "int", "bool", "to", "type", "type_as", "view", "reshape",
+        "float", "double", "half", "long", "int", "bool", "to", "type", "type_as", "view", "t",
         "squeeze", "unsqueeze", "flatten", "permute", "transpose", "contiguous", "cuda", "cpu",
-        "clone", "requires_grad_", "expand", "expand_as", "repeat", "t",
+        "clone", "requires_grad_", "expand", "expand_as", "repeat", "reshape",
     }
 )  # fmt: skip
 _PICKS = frozenset({"max", "min", "topk", "sort", "kthvalue", "mode", "median"})

@@ -8,7 +8,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainlint.analysis.evaluations import contexts, trains
+from trainlint.analysis.callers import callers
+from trainlint.analysis.evaluations import trains
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import (
@@ -17,7 +18,7 @@ from trainlint.analysis.knowledge.training import (
     speaks_of_training,
 )
 from trainlint.analysis.ownership import reachable
-from trainlint.analysis.trace import Call, Event, EventKind, Loop, Step, Trace, events, parts, steps
+from trainlint.analysis.trace import Call, Event, EventKind, Loop, Trace, parts, steps
 from trainlint.analysis.values import Object, Value, elements
 
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "batch_sampler": 4}
@@ -31,14 +32,34 @@ class Purpose(enum.Enum):
     EVALUATION = "evaluation"
 
 
+class Walks:
+    """Which loops of a run walk through what, found once for all its loaders."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+
+    @cached_property
+    def _loops(self) -> list[tuple[Loop, set[Value]]]:
+        return [
+            (step, reachable(elements(step.iterated), through_tensors=False))
+            for step in steps(self._run.trace)
+            if isinstance(step, Loop)
+        ]
+
+    def through(self, value: Value) -> list[Loop]:
+        """The loops that walk through a value."""
+        return [loop for loop, walked in self._loops if value in walked]
+
+
 @dataclass(frozen=True, eq=False)
 class Loader:
-    """One loader as one run makes it. ``calls`` are those that its making lies in, outermost first."""
+    """One loader as one run makes it, inside of ``calls``, outermost first."""
 
     value: Object
     file: FileModel
     run: Run
     calls: tuple[Call, ...]
+    walks: Walks
 
     @property
     def call(self) -> ast.Call:
@@ -73,27 +94,32 @@ class Loader:
         return self.file, self.call
 
     @cached_property
-    def names(self) -> tuple[str, ...]:
-        """What the code calls it, and, where a helper makes it, what is made of its result."""
-        found = [*names_of(self.file, self.call), self.value.hint]
+    def _ways_to_name(self) -> list[list[str]]:
+        """What is made of a helper's result first, then what stands where the loader is made."""
+        own = [*names_of(self.file, self.call), self.value.hint]
         if self.calls and _is_returned(self.file, self.call):
-            found += names_of(self.calls[-1].file, self.calls[-1].node)
-        return tuple(dict.fromkeys(name for name in found if name))
+            return [names_of(self.calls[-1].file, self.calls[-1].node), own]
+        return [own]
+
+    @property
+    def name(self) -> str:
+        """The name that tells the purpose, else any."""
+        found = [name for names in self._ways_to_name for name in names if name]
+        telling = (name for name in found if purpose_of_names([name]) is not None)
+        return next(telling, found[0] if found else "loader")
 
     @cached_property
     def named_purpose(self) -> Purpose | None:
         """What its names say; None where they say nothing, or both."""
-        return purpose_of_names(self.names)
+        for names in self._ways_to_name:
+            if any(speaks_of_training(name) or sounds_like_evaluation(name) for name in names):
+                return purpose_of_names(names)
+        return None
 
     @cached_property
     def loops(self) -> list[Loop]:
         """The loops of the run that walk through it."""
-        return [
-            step
-            for step in steps(self.run.trace)
-            if isinstance(step, Loop)
-            and self.value in reachable(elements(step.iterated), through_tensors=False)
-        ]
+        return self.walks.through(self.value)
 
     @property
     def trains(self) -> bool:
@@ -108,23 +134,27 @@ class Loader:
         return self.named_purpose
 
 
-def loaders(file: FileModel) -> Iterator[Loader]:
+def loaders_of(file: FileModel) -> Iterator[Loader]:
     """The loaders that the runs reaching a file's code make, in this file and in its helpers."""
-    for run, _ in contexts(file):
-        if run.complete:
-            yield from _made(run, run.trace, ())
+    for run in file.runs:
+        own = list(_made(run, Walks(run), run.trace, ()))
+        outside = callers(run) if own else None
+        for other in outside or []:
+            yield from _made(other, Walks(other), other.trace, ())
+        if not outside:
+            yield from own
 
 
-def _made(run: Run, trace: Trace, calls: tuple[Call, ...]) -> Iterator[Loader]:
+def _made(run: Run, walks: Walks, trace: Trace, calls: tuple[Call, ...]) -> Iterator[Loader]:
     for step in trace:
         if isinstance(step, Event):
             made = step.target
             if step.kind is EventKind.NEW and isinstance(made, Object) and is_loader(made):
-                yield Loader(made, step.file, run, calls)
+                yield Loader(made, step.file, run, calls, walks)
             continue
         inside = (*calls, step) if isinstance(step, Call) else calls
         for part in parts(step):
-            yield from _made(run, part, inside)
+            yield from _made(run, walks, part, inside)
 
 
 def is_loader(value: Value) -> bool:
@@ -147,15 +177,19 @@ def names_of(file: FileModel, made: ast.AST) -> list[str]:
     A variable or attribute, the key of a dictionary, a keyword, or the function that returns it.
     """
     node, parent = made, file.index.parents.get(made)
-    while isinstance(parent, _SAME_OBJECT) or _only_wraps(parent, node):
-        node, parent = parent, file.index.parents.get(parent)  # type: ignore[assignment]
+    while parent is not None and (isinstance(parent, _SAME_OBJECT) or _only_wraps(parent, node)):
+        node, parent = parent, file.index.parents.get(parent)
     if isinstance(parent, ast.Return):
         function = file.index.enclosing_function(parent)
         return [function.name] if function is not None else []
     if isinstance(parent, ast.keyword):
         return [parent.arg] if parent.arg else []
     if isinstance(parent, ast.Dict):
-        return [_text(key) for key, value in zip(parent.keys, parent.values, strict=True) if value is node]
+        return [
+            _text(key)
+            for key, value in zip(parent.keys, parent.values, strict=True)
+            if value is node
+        ]
     if isinstance(parent, (ast.Assign, ast.AnnAssign, ast.NamedExpr)):
         targets = parent.targets if isinstance(parent, ast.Assign) else [parent.target]
         return [_text(target) for target in targets]
@@ -164,7 +198,7 @@ def names_of(file: FileModel, made: ast.AST) -> list[str]:
     return []
 
 
-def _only_wraps(parent: ast.AST | None, node: ast.AST) -> bool:
+def _only_wraps(parent: ast.AST, node: ast.AST) -> bool:
     """``iter(loader)``, ``cycle(loader)``, ``accelerator.prepare(loader)``."""
     return isinstance(parent, ast.Call) and parent.args == [node] and not parent.keywords
 
@@ -176,7 +210,9 @@ def _names_in_tuple(file: FileModel, parent: ast.Tuple, node: ast.AST) -> list[s
     target = statement.targets[0]
     if not isinstance(target, ast.Tuple) or len(target.elts) != len(parent.elts):
         return []
-    return [_text(target.elts[position]) for position, item in enumerate(parent.elts) if item is node]
+    return [
+        _text(target.elts[position]) for position, item in enumerate(parent.elts) if item is node
+    ]
 
 
 def _text(node: ast.expr | None) -> str:

@@ -10,17 +10,16 @@ from trainlint.analysis.trace import Event
 
 
 def loss_expression(backward: Event) -> ast.expr | None:
-    """``loss`` of ``loss.backward()``, ``scaler.scale(loss).backward()``, ``engine.backward(loss)``."""
+    """``loss`` of ``loss.backward()``, ``scale(loss).backward()`` and ``engine.backward(loss)``."""
     call = backward.node
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
         return None
     found = call.func.value
     if has_role(backward.target, Role.TENSOR) and call.args and not is_plain_backward(backward):
         found = call.args[0]
-    if isinstance(found, ast.Call) and isinstance(found.func, ast.Attribute):
-        if found.func.attr == "scale" and found.args:
-            return found.args[0]
-    return found
+    if not isinstance(found, ast.Call) or not isinstance(found.func, ast.Attribute):
+        return found
+    return found.args[0] if found.func.attr == "scale" and found.args else found
 
 
 def is_plain_backward(backward: Event) -> bool:

@@ -60,7 +60,7 @@ def reachable(values: Iterable[Value | None], *, through_tensors: bool = True) -
             pending.extend(value.modules)
         elif isinstance(value, FunctionValue) and value.receiver is not None:
             pending.append(value.receiver)
-        if isinstance(value, (Instance, Unknown)):
+        if isinstance(value, (Instance, Unknown, Object)):
             pending.extend(value.members.values())
             pending.extend(value.arguments if isinstance(value, Instance) else [])
     return found

@@ -20,7 +20,7 @@ _NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
     "PIL", "cv2", "tqdm", "yaml", "einops", "wandb", "tensorboard", "tensorboardX", "apex", "jax",
     "omegaconf", "hydra", "seaborn", "skimage", "nltk", "h5py", "rich", "pytest",
     "accelerate", "transformers", "lightning", "pytorch_lightning", "deepspeed", "ignite", "fastai",
-    "datasets", "diffusers", "peft", "trl", "composer", "torchmetrics", "mmengine", "mmcv",
+    "diffusers", "peft", "trl", "composer", "torchmetrics", "mmengine", "mmcv",
 }  # fmt: skip
 _SKIPPED_FOLDERS = frozenset(
     {
@@ -47,6 +47,7 @@ class Project:
         self.relevance: dict[FunctionDefinition, bool] = {}
         self._resolved: dict[tuple[Path, str], Definition | None] = {}
         self._is_file: dict[Path, bool] = {}
+        self._search_paths: dict[Path, list[Path]] = {}
         self._sources: dict[Path, bytes] | None = None
         self._oldest: dict[str, Version | None] = {}
 
@@ -209,8 +210,13 @@ class Project:
 
     def _search_path(self, path: Path) -> list[Path]:
         """Where a script's or package's imports are looked for: its folder, the root, src."""
-        folders = [path.parent]
-        package = path.parent
+        if path.parent not in self._search_paths:
+            self._search_paths[path.parent] = self._find_search_path(path.parent)
+        return self._search_paths[path.parent]
+
+    def _find_search_path(self, folder: Path) -> list[Path]:
+        folders = [folder]
+        package = folder
         while (package / "__init__.py").is_file() and package != package.parent:
             package = package.parent
         folders.append(package)

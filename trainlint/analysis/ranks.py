@@ -13,7 +13,8 @@ if TYPE_CHECKING:
 
 _SPEAKS_OF_RANK = re.compile(
     r"rank|is_?main|is_?master|main_?process|master_?process|is_?primary|is_?chief|is_?first|on_?master"
-    r"|\bmaster\b|is_?zero|global_zero|save_to_disk|process_index|proc_id|node_id|is_?root",
+    r"|\bmaster\b|is_?zero|global_zero|save_to_disk|process_index|proc_id|node_id|is_?root"
+    r"|\bgpu(_id)?\s*==",
     re.IGNORECASE,
 )
 _DISTRIBUTED = re.compile(r"\binit_process_group\b|\bDistributedDataParallel\b|\bDDP\(|LOCAL_RANK")

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
+from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT
 from trainlint.analysis.roles import Role, role
 from trainlint.analysis.values import Choice, Constant, External, Group, Object, Unknown, Value
 
@@ -19,21 +21,36 @@ TRAINING_WORDS = frozenset(
         "all_reduce", "barrier", "all_gather",
     }
 )  # fmt: skip
+_LOSS_CALL = re.compile(LOSS_CALL_TEXT)
 _BUILDING_WORDS = frozenset({"nn", "F", "torch", "functional", "deepcopy", "autocast", "GradScaler"})
 
 
-def speaks_of_training(node: ast.AST) -> bool:
-    """Whether a verb of training, or a loss, is called or named somewhere inside."""
-    for item in ast.walk(node):
-        if isinstance(item, ast.Attribute) and item.attr in TRAINING_WORDS:
-            return True
-        if isinstance(item, ast.Name) and item.id in TRAINING_WORDS:
-            return True
-        if isinstance(item, ast.Call) and isinstance(item.func, (ast.Name, ast.Attribute)):
-            name = item.func.id if isinstance(item.func, ast.Name) else item.func.attr
-            if "loss" in name.lower() or "criteri" in name.lower():
-                return True
-    return False
+def speaks_of_training(function: FunctionDefinition) -> bool:
+    """Whether a verb of training, or a loss, is called or read as an attribute inside."""
+    words = function.vocabulary
+    return not words.isdisjoint(TRAINING_WORDS) or any(
+        _LOSS_CALL.search(f"{word}(") or "loader" in word.lower() for word in words
+    )
+
+
+def leads_to_training(function: FunctionDefinition, depth: int = 3) -> bool:
+    """Whether a function speaks of training, or calls one of its file or class that does."""
+    if speaks_of_training(function):
+        return True
+    return depth > 0 and any(
+        leads_to_training(callee, depth - 1)
+        for call in function.calls
+        if (callee := _neighbour(function, call.func)) is not None and callee is not function
+    )
+
+
+def _neighbour(function: FunctionDefinition, callee: ast.expr) -> FunctionDefinition | None:
+    if isinstance(callee, ast.Name):
+        return function.file.functions.get(callee.id)
+    if not isinstance(callee, ast.Attribute) or not isinstance(callee.value, ast.Name):
+        return None
+    is_own = function.owner is not None and callee.value.id == "self"
+    return function.owner.own_methods.get(callee.attr) if is_own and function.owner else None
 
 
 def matters(function: FunctionDefinition) -> bool:
@@ -41,32 +58,24 @@ def matters(function: FunctionDefinition) -> bool:
     known = function.file.project.relevance
     if function not in known:
         known[function] = False
-        known[function] = _matters(function)
+        known[function] = (
+            speaks_of_training(function)
+            or not function.names_read.isdisjoint(_BUILDING_WORDS)
+            or any(_call_matters(function, call) for call in function.calls)
+        )
     return known[function]
 
 
-def _matters(function: FunctionDefinition) -> bool:
-    if speaks_of_training(function.node):
-        return True
-    for item in ast.walk(function.node):
-        if isinstance(item, ast.Name) and item.id in _BUILDING_WORDS:
-            return True
-        if isinstance(item, ast.Call) and _call_matters(function, item):
-            return True
-    return False
-
-
 def _call_matters(function: FunctionDefinition, call: ast.Call) -> bool:
-    parameters = {parameter.arg for parameter in function.parameters}
     callee = call.func
-    if isinstance(callee, ast.Name) and callee.id in parameters:
-        return True
-    if isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name):
-        if function.owner is not None and callee.value.id == "self":
-            method = function.owner.method(callee.attr)
-            return method is None or matters(method)
     if not isinstance(callee, (ast.Name, ast.Attribute)):
         return True
+    if isinstance(callee, ast.Name) and any(callee.id == item.arg for item in function.parameters):
+        return True
+    is_own = isinstance(callee, ast.Attribute) and isinstance(callee.value, ast.Name)
+    if is_own and function.owner is not None and ast.unparse(callee).startswith("self."):
+        method = function.owner.method(ast.unparse(callee).removeprefix("self."))
+        return method is None or matters(method)
     found = function.file.resolve(callee)
     if isinstance(found, ClassDefinition):
         constructor = found.method("__init__")

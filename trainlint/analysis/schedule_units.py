@@ -105,13 +105,20 @@ def _unit(file: FileModel, written: ast.expr | None, depth: int = 0) -> str | No
         return _unit(file, written.args[0], depth) if is_cast else None
     if isinstance(written, ast.BinOp):
         return _unit_of_operation(file, written, depth)
+    if isinstance(written, ast.Subscript):
+        return EPOCHS if _EPOCHS_NAME.search(_key(written)) else None
     if not isinstance(written, (ast.Name, ast.Attribute)) or written not in file.index.parents:
         return None
     assigned = list(assigned_values(file, written))
-    if len(assigned) == 1 and not isinstance(assigned[0], (ast.Constant, ast.Attribute)):
-        return _unit(file, assigned[0], depth + 1)
-    is_counted = bool(_EPOCHS_NAME.search(last_name(written))) and len(assigned) <= 1
-    return EPOCHS if is_counted else None
+    if len(assigned) == 1 and _unit(file, assigned[0], depth + 1) == BATCHES:
+        return BATCHES
+    return EPOCHS if _EPOCHS_NAME.search(last_name(written)) and len(assigned) <= 1 else None
+
+
+def _key(item: ast.Subscript) -> str:
+    """``epochs`` of ``config["training"]["epochs"]``."""
+    is_text = isinstance(item.slice, ast.Constant) and isinstance(item.slice.value, str)
+    return str(item.slice.value) if is_text and isinstance(item.slice, ast.Constant) else ""
 
 
 def _unit_of_operation(file: FileModel, written: ast.BinOp, depth: int) -> str | None:

@@ -11,7 +11,6 @@ from torch.utils.data import (
     WeightedRandomSampler,
 )
 
-
 # What must be flagged.
 
 
@@ -31,11 +30,15 @@ def balanced_loader(dataset, weights):
 
 
 def only_when_distributed(dataset, args):
+    sampler = None
     if args.distributed:
         sampler = DistributedSampler(dataset)
-    else:
-        sampler = None
-    loader = DataLoader(dataset, args.batch_size, shuffle=True, sampler=sampler)  # expect: sampler-with-shuffle
+    loader = DataLoader(
+        dataset,
+        args.batch_size,
+        shuffle=True,  # expect: sampler-with-shuffle
+        sampler=sampler,
+    )
     return loader, sampler
 
 
@@ -48,7 +51,11 @@ class EveryThird(Sampler):
 
 
 def thinned(dataset):
-    return DataLoader(dataset, sampler=EveryThird(len(dataset)), shuffle=True)  # expect: sampler-with-shuffle
+    return DataLoader(
+        dataset,
+        sampler=EveryThird(len(dataset)),
+        shuffle=True,  # expect: sampler-with-shuffle
+    )
 
 
 def batched_by_hand(dataset):
@@ -57,8 +64,10 @@ def batched_by_hand(dataset):
 
 
 def through_options(dataset):
-    options = dict(batch_size=32, shuffle=True, num_workers=2)
-    return DataLoader(dataset, sampler=RandomSampler(dataset), **options)  # expect: sampler-with-shuffle
+    options = {"batch_size": 32, "shuffle": True, "num_workers": 2}
+    return DataLoader(  # expect: sampler-with-shuffle
+        dataset, sampler=RandomSampler(dataset), **options
+    )
 
 
 # What must not.

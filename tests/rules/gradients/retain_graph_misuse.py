@@ -10,11 +10,11 @@ def every_batch(model, loader, optimizer):
         optimizer.step()
 
 
-def with_a_memory(rnn, chunks, optimizer):
+def with_a_memory(model, chunks, optimizer):
     state = torch.zeros(1, 2, 8)
     for x, y in chunks:
         optimizer.zero_grad()
-        output, state = rnn(x, state)
+        output, state = model(x, state)
         F.mse_loss(output, y).backward(retain_graph=True)  # expect: retain-graph-misuse
         optimizer.step()
 
@@ -76,3 +76,15 @@ def plain(model, loader, optimizer):
 def once(model, x, y):
     F.cross_entropy(model(x), y).backward(retain_graph=True)
     return [p.grad for p in model.parameters()]
+
+
+def critic_first(generator, critic, loader, optimizer_g, optimizer_c):
+    for real in loader:
+        for _ in range(5):
+            fake = generator(torch.randn(4, 8))
+            optimizer_c.zero_grad()
+            (critic(fake).mean() - critic(real).mean()).backward(retain_graph=True)
+            optimizer_c.step()
+        optimizer_g.zero_grad()
+        (-critic(fake).mean()).backward()
+        optimizer_g.step()

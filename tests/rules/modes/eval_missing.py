@@ -272,6 +272,20 @@ def no_layer_that_cares(test_loader):
             print(F.cross_entropy(model(x), y))
 
 
+def exported(path, test_loader):
+    model = torch.jit.load(path)
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(F.cross_entropy(model(x), y))
+
+
+def saved_whole(path, test_loader):
+    model = torch.load(path, weights_only=False)
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(F.cross_entropy(model(x), y))
+
+
 def over_the_training_data(model, train_loader):
     model.train()
     with torch.no_grad():

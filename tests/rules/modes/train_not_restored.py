@@ -145,6 +145,21 @@ def linear_probe(encoder, train_loader, val_loader):
                 print(F.cross_entropy(classifier(encoder(x)), y).item())
 
 
+def frozen_part_in_the_step(silence, model, loader, optimizer, start: int):
+    for epoch in range(10):
+        for x, y in loader:
+            if epoch > start:
+                silence.eval()
+                with torch.no_grad():
+                    x = x * silence(x)
+            loss = F.cross_entropy(model(x), y)
+            if epoch <= start:
+                loss = loss + F.mse_loss(silence(x), y)
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
 def counted_by_hand(model, batches, val_loader, optimizer, every: int):
     step = 0
     for x, y in batches:

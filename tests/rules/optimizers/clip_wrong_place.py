@@ -61,6 +61,32 @@ class Wgan:
         clip_grad_norm_(self.generator.parameters(), 1.0)  # expect: clip-wrong-place
 
 
+def wrong_network(generator, critic, loader):
+    opt_g = torch.optim.Adam(generator.parameters())
+    opt_c = torch.optim.Adam(critic.parameters())
+    for x in loader:
+        opt_c.zero_grad()
+        critic(generator(x)).mean().backward()
+        clip_grad_norm_(generator.parameters(), 1.0)  # expect: clip-wrong-place
+        opt_c.step()
+        opt_g.zero_grad()
+        (-critic(generator(x)).mean()).backward()
+        opt_g.step()
+
+
+def both_clipped(generator, critic, loader):
+    opt_g = torch.optim.Adam(generator.parameters())
+    opt_c = torch.optim.Adam(critic.parameters())
+    for x in loader:
+        opt_c.zero_grad()
+        opt_g.zero_grad()
+        critic(generator(x)).mean().backward()
+        clip_grad_norm_(generator.parameters(), 1.0)
+        clip_grad_norm_(critic.parameters(), 1.0)
+        opt_c.step()
+        opt_g.step()
+
+
 def right(model, criterion, loader):
     optimizer = torch.optim.Adam(model.parameters())
     for x, y in loader:

@@ -1,5 +1,7 @@
 """Training through the wrapper, and around it."""
 
+import copy
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -95,3 +97,16 @@ def other_part_through_a_method(rank, loader):
         optimizer.zero_grad()
         (F.cross_entropy(model(x), y) + model.module.encode(x).pow(2).mean()).backward()
         optimizer.step()
+
+
+def average_in_a_wrapper_of_its_own(rank, loader):
+    model = Net().to(rank)
+    average = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    model = DDP(model, device_ids=[rank])
+    average = DDP(average, device_ids=[rank])
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    return average

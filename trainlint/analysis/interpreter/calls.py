@@ -236,7 +236,7 @@ def construct(
     method = cls.definition.method("__init__")
     if method is not None:
         bound = FunctionValue(method, instance, machine.module_environment(method.file))
-        if cls.definition.is_module and not speaks_of_training(method.node):
+        if cls.definition.is_module and not speaks_of_training(method):
             instance.postponed = lambda: _construct_later(
                 machine, bound, arguments, keywords, node
             )

@@ -92,6 +92,8 @@ def _unpacked(value: Value, position: int, count: int) -> Value:
         return choice(_unpacked(option, position, count) for option in value.options)
     if isinstance(value, Group) and value.keys is None and not value.open:
         return value.elements[position] if position < len(value.elements) else Unknown()
+    if isinstance(value, Parameters) and position == count - 1:
+        return value
     return element_of(value, f"[{position}]")
 
 

@@ -183,6 +183,21 @@ def _unwrapping(machine: Machine, arguments: Arguments, keywords: Keywords, node
     return arguments[0] if arguments else Unknown()
 
 
+def _apex_initialize(
+    machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """apex hands back the model and the optimizer that it was given, changed in place."""
+    given = arguments[:2]
+    given += [keywords[name] for name in ("models", "optimizers")[len(given) :] if name in keywords]
+    return given[0] if len(given) == 1 else Group(given)
+
+
+def _master_params(
+    machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    return Parameters(arguments[0], node) if arguments else Unknown()
+
+
 def _partial(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     if isinstance(arguments[0] if arguments else None, External):
         return arguments[0]
@@ -220,4 +235,7 @@ _SPECIAL: dict[str, Callable[[Machine, Arguments, Keywords, ast.Call], Value]] =
     "functools.partial": _partial,
     "torch.jit.trace": _unwrapping,
     "torch.nn.Parameter": _initial_weights,
+    "apex.amp.initialize": _apex_initialize,
+    "apex.amp.scale_loss": _unwrapping,
+    "apex.amp.master_params": _master_params,
 }

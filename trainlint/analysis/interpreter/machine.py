@@ -23,8 +23,8 @@ from trainlint.analysis.values import (
 )
 
 MAX_CALL_DEPTH = 12
-RUN_BUDGET = 20_000
-FILE_BUDGET = 50_000
+RUN_BUDGET = 12_000
+FILE_BUDGET = 30_000
 
 
 @dataclass
@@ -48,6 +48,7 @@ class Memory:
 
     modules: dict[FileModel, ModuleEnvironment] = field(default_factory=dict)
     instances: dict[ClassDefinition, Instance] = field(default_factory=dict)
+    definitions: dict[tuple[FileModel, str], Value] = field(default_factory=dict)
     budget: int = FILE_BUDGET
 
 
@@ -191,6 +192,12 @@ class Machine:
 
     def definition_value(self, dotted: str) -> Value:
         """What a dotted name stands for: the project's own class or function, or a library's."""
+        key = (self.file, dotted)
+        if key not in self._memory.definitions:
+            self._memory.definitions[key] = self._definition(dotted)
+        return self._memory.definitions[key]
+
+    def _definition(self, dotted: str) -> Value:
         found = self.project.resolve(dotted, self.file)
         if isinstance(found, ClassDefinition):
             return ClassValue(found)

@@ -12,7 +12,7 @@ from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.interpreter.module_calls import call_module, loss_value
 from trainlint.analysis.knowledge import modules, tensors
 from trainlint.analysis.knowledge.libraries import BYSTANDERS
-from trainlint.analysis.roles import Role, has_role, role, unwrapped
+from trainlint.analysis.roles import Role, has_role, of_class, role, unwrapped
 from trainlint.analysis.trace import Branch, EventKind, Trace
 from trainlint.analysis.values import (
     Choice,
@@ -114,6 +114,8 @@ def _own_method(call: MethodCall, receiver: Instance) -> Value | None:
     from trainlint.analysis.interpreter.calls import call_value, run_function
 
     definition = receiver.definition
+    if call.name == "step" and of_class(definition) is Role.OPTIMIZER:
+        return None
     is_mode_switch = definition.is_module and call.name in ("train", "eval") and call.name in _VERBS
     method = definition.method(call.name)
     if method is not None and not (is_mode_switch and _is_mode_override(call, receiver)):
@@ -141,14 +143,7 @@ def _is_mode_override(call: MethodCall, receiver: Instance) -> bool:
     method = receiver.definition.method(call.name)
     assert method is not None
     names = [parameter.arg for parameter in method.parameters[1:]]
-    return names in ([], ["mode"]) and len(call.arguments) <= 1 and not _has_loop(method.node)
-
-
-def _has_loop(node: ast.AST) -> bool:
-    return any(
-        isinstance(item, ast.Attribute) and item.attr in ("backward", "zero_grad")
-        for item in ast.walk(node)
-    )
+    return names in ([], ["mode"]) and len(call.arguments) <= 1 and method.vocabulary.isdisjoint({"backward", "zero_grad"})
 
 
 def _is_split(receiver: Choice, name: str) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,8 +11,7 @@ from trainlint.analysis.definitions import FunctionDefinition
 from trainlint.analysis.interpreter.calls import run_body
 from trainlint.analysis.interpreter.machine import RUN_BUDGET, Machine, Memory
 from trainlint.analysis.interpreter.statements import run_block
-from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT
-from trainlint.analysis.relevance import speaks_of_training
+from trainlint.analysis.relevance import leads_to_training
 from trainlint.analysis.trace import Trace
 from trainlint.analysis.values import FunctionValue, Value
 
@@ -94,4 +92,4 @@ def _by_calls(file: FileModel) -> Iterator[FunctionDefinition]:
 
 def _matters(function: FunctionDefinition) -> bool:
     """Constructors run where objects are made, not as starts of their own."""
-    return function.name != "__init__" and speaks_of_training(function.node)
+    return function.name != "__init__" and leads_to_training(function)

@@ -10,7 +10,16 @@ from trainlint.analysis.interpreter.expressions import bind, each, evaluate, mix
 from trainlint.analysis.interpreter.generators import run_generator
 from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.interpreter.scopes import GRAD_SWITCHES, uncalled_context
-from trainlint.analysis.trace import Assumptions, Attempt, Branch, EventKind, Jump, Loop, Scope, Trace
+from trainlint.analysis.trace import (
+    Assumptions,
+    Attempt,
+    Branch,
+    EventKind,
+    Jump,
+    Loop,
+    Scope,
+    Trace,
+)
 from trainlint.analysis.values import (
     ClassValue,
     Constant,

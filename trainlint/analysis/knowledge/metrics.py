@@ -14,7 +14,7 @@ _HIGHER = frozenset(
 _LOWER = frozenset(
     {
         "loss", "losses", "err", "error", "errors", "wer", "cer", "rmse", "mse", "mae", "ppl",
-        "nll", "perplexity", "fid", "cost", "bpd", "bpc", "elbo",
+        "nll", "perplexity", "fid", "cost", "bpd", "bpc",
     }
 )  # fmt: skip
 _WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*")

@@ -73,7 +73,7 @@ def lost_clips(run: Run) -> Iterator[LostClip]:
     clips = list(events(run.trace, EventKind.CLIP))
     stepping = optimizers(run) if clips else []
     for optimizer in stepping:
-        mine = {clip for clip in clips if _is_about(clip, optimizer, stepping)}
+        mine = {clip for clip in clips if _is_about(run, clip, optimizer, stepping)}
         if not mine:
             continue
         protocol = _Placing(optimizer, mine)
@@ -85,14 +85,68 @@ def lost_clips(run: Run) -> Iterator[LostClip]:
                 yield LostClip(clip, steps[0] if steps else None)
 
 
-def _is_about(clip: Event, optimizer: Value, stepping: list[Value]) -> bool:
+_Awaiting = tuple[str, Event | None]
+
+
+class _Using(Protocol[_Awaiting]):
+    """The state: whether a clip awaits its step, and another optimizer's step that came instead."""
+
+    def __init__(self, clip: Event, target: Value) -> None:
+        self.is_used = False
+        self.instead: Event | None = None
+        self._clip = clip
+        self._target = target
+        self._subjects = (*_clipped(clip), *elements(target))
+
+    def watches(self, event: Event) -> bool:
+        if event.kind is EventKind.OPAQUE:
+            return may_touch(event, *self._subjects)
+        if event.kind is EventKind.ZERO_GRAD:
+            return not self._is_apart(event)
+        return event is self._clip or event.kind is EventKind.STEP
+
+    def event(self, state: _Awaiting, event: Event) -> _Awaiting:
+        if event is self._clip:
+            return ("awaits", None)
+        if event.kind is EventKind.ZERO_GRAD:
+            self.instead = self.instead or state[1]
+            return ("", None)
+        if event.kind is EventKind.STEP and self._is_apart(event):
+            return (state[0], state[1] or event) if state[0] else state
+        self.is_used = self.is_used or bool(state[0])
+        return ("", None)
+
+    def _is_apart(self, event: Event) -> bool:
+        return event.target is not None and are_apart(event.target, self._target)
+
+
+def foreign_clips(run: Run) -> Iterator[LostClip]:
+    """Clips of gradients that are cleared unused: ``step`` moves another network instead."""
+    for clip in events(run.trace, EventKind.CLIP):
+        if clip.target is None or len(optimizers(run)) < 2:
+            continue
+        protocol = _Using(clip, clip.target)
+        follow(run.trace, protocol, ("", None))
+        if protocol.instead is not None and not protocol.is_used:
+            yield LostClip(clip, protocol.instead)
+
+
+def _is_about(run: Run, clip: Event, optimizer: Value, stepping: list[Value]) -> bool:
     """Whether a clip is of the parameters that this one of the stepping optimizers moves."""
     target = clip.target
     if target is None:
         return False
-    if target is optimizer or owners(optimizer) & _clipped(clip):
+    if (owners(optimizer) | {optimizer}) & _clipped(clip):
         return True
-    return [item for item in stepping if not are_apart(target, item)] == [optimizer]
+    possible = [item for item in stepping if not are_apart(target, item)]
+    places = [_step_places(run, item) for item in possible]
+    return optimizer in possible and all(place == places[0] for place in places)
+
+
+def _step_places(run: Run, optimizer: Value) -> set[ast.AST]:
+    """Where an optimizer steps: alternatives of one variable step at the same places."""
+    taken = events(run.trace, EventKind.STEP)
+    return {event.node for event in taken if event.target is optimizer}
 
 
 def _clipped(clip: Event) -> set[Value]:

@@ -24,7 +24,7 @@ from trainlint.analysis.values import Parameters, Value, elements
 
 @dataclass(frozen=True)
 class StaleGradients:
-    """An optimizer steps on gradients that a ``backward`` added to those of its step before.
+    """An optimizer steps on gradients that ``backward`` added to those of its last step.
 
     ``before``: that step, which is ``step`` itself on the lap before if a loop repeats them.
     ``cleared_outside`` is a ``zero_grad`` that runs, but only outside the loop that repeats the two:

@@ -66,7 +66,8 @@ class _Losing(Protocol[_State]):
             return self._after_clearing(state, event)
         self.seen_at.setdefault(event, set()).add(state.phase)
         if state.phase is _Phase.CLEARED:
-            assert state.backward is not None and state.zero_grad is not None
+            assert state.backward is not None
+            assert state.zero_grad is not None
             self.found[LostGradients(state.backward, state.zero_grad, event)] = None
         return _State()
 

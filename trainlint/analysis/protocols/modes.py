@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.interpreter.scopes import GRAD_OFF
+from trainlint.analysis.knowledge.training import sounds_like_evaluation
 from trainlint.analysis.ownership import are_apart, reachable
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.roles import Role, has_role, unwrapped
@@ -15,6 +16,13 @@ from trainlint.analysis.trace import Call, Event, EventKind, Loop, Scope, Step, 
 from trainlint.analysis.values import Constant, Object, Unknown, Value, elements
 
 TRAIN, EVAL, ENTRY, UNKNOWN = "train", "eval", "entry", "unknown"
+_MADE_IN_TRAIN_MODE = (
+    "torch.nn.",
+    "torchvision.models.",
+    "timm.",
+    "torch_geometric.nn.",
+    "segmentation_models_pytorch.",
+)
 _DIFFERENTIATES = frozenset({EventKind.BACKWARD, EventKind.GRADIENT})
 _EVALUATED, _FORWARD, _BACKWARD = "evaluated", "forward", "backward"
 
@@ -33,6 +41,7 @@ class Moment:
     mode: str
     switch: Event | None = None
     switched_in: tuple[Call, ...] = ()
+    loops_at_switch: int = 0
     gradients: bool | None = True
     calls: tuple[Call, ...] = ()
     loops: tuple[Loop, ...] = ()
@@ -100,7 +109,14 @@ class _Modes(Protocol[Moment]):
                 self.trained.setdefault((state.switch, event), state)
             return state
         switch = event if effect in (TRAIN, EVAL) and event.kind is not EventKind.NEW else None
-        return replace(state, mode=effect, switch=switch, switched_in=state.calls, progress="")
+        return replace(
+            state,
+            mode=effect,
+            switch=switch,
+            switched_in=state.calls,
+            loops_at_switch=len(state.loops),
+            progress="",
+        )
 
     def _effect(self, event: Event) -> str | None:
         """The mode that an event sets, or what else it does to the state; None for nothing."""
@@ -190,8 +206,17 @@ def trained_in_eval(run: Run) -> Iterator[TrainedInEval]:
     for protocol in _followed(run):
         for (switch, step), moment in protocol.trained.items():
             loop = _loop_of_both(moment.loops, switch, step)
-            if loop is not None and not protocol.is_trained_in(loop):
+            if (
+                loop is not None
+                and not protocol.is_trained_in(loop)
+                and not _is_hidden(protocol.model)
+            ):
                 yield TrainedInEval(protocol.model, switch, step, loop)
+
+
+def _is_hidden(model: Value) -> bool:
+    """A part of an unknown object: the same module may be switched under another name."""
+    return isinstance(model, Unknown) and isinstance(model.parent, Unknown)
 
 
 def has_outer_forward(run: Run) -> bool:
@@ -212,7 +237,7 @@ def _followed(run: Run) -> list[_Modes]:
         reach: dict[Event, set[Value]] = {}
         for model in _models(run):
             protocol = _Modes(model, _alternatives(run, model), reach)
-            follow(run.trace, protocol, Moment(ENTRY))
+            follow(run.trace, protocol, Moment(_mode_at_start(model)))
             run.modes.append(protocol)
     return run.modes  # type: ignore[return-value]
 
@@ -246,11 +271,17 @@ def _outer_forwards(trace: Trace) -> Iterator[Event]:
 
 
 def _after_forward(state: Moment) -> str:
-    """First an evaluation without gradients, then a forward pass with."""
+    """First an evaluation without gradients, then a forward pass with.
+
+    A frozen part that runs in the middle of the training step is no evaluation: that one has a loop
+    of its own, or a function that says so.
+    """
     if state.mode != EVAL:
         return ""
     if state.gradients is False and not state.progress:
-        return _EVALUATED
+        own_loop = len(state.loops) > state.loops_at_switch
+        is_named = any(sounds_like_evaluation(call.function.name) for call in state.calls)
+        return _EVALUATED if own_loop or is_named else ""
     return _FORWARD if state.gradients is True and state.progress == _EVALUATED else state.progress
 
 
@@ -262,6 +293,13 @@ def _loop_of_both(loops: tuple[Loop, ...], switch: Event, step: Event) -> Loop |
         if switch in inside and step in inside:
             return whole
     return None
+
+
+def _mode_at_start(model: Value) -> str:
+    """What other libraries hand out, exported and scripted modules say, has a mode of its own."""
+    inner = unwrapped(model)
+    is_foreign = isinstance(inner, Object) and not inner.dotted.startswith(_MADE_IN_TRAIN_MODE)
+    return UNKNOWN if is_foreign else ENTRY
 
 
 def _initial_mode(model: Value | None) -> str:

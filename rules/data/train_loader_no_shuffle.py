@@ -1,0 +1,166 @@
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from trainlint.analysis import FileModel
+from trainlint.analysis.datasets import is_random_part, is_stream, purpose_of_dataset
+from trainlint.analysis.evaluations import is_unit_test
+from trainlint.analysis.loaders import Loader, Purpose
+from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
+from trainlint.finding import Applicability, Severity
+from trainlint.rule import Repair, Report, Rule
+from trainlint.scout import word
+
+if TYPE_CHECKING:
+    from trainlint.fixing import Editor
+
+_SHUFFLED_BEFORE = re.compile(r"\bshuffle\(|randperm|permutation|\.sample\(|train_test_split")
+_KEEPS_ORDER = re.compile(
+    r"time_?series|forecast|stock|price|sequen|series|bptt|temporal|window|curricul|sorted|bucket|"
+    r"order|(^|_)lm(_|$)|language_?model|trajector|stream|iterable|iterator|_iter$|pipe|torchtext|random|dummy|fake|synthetic|toy",
+    re.IGNORECASE,
+)
+
+
+class TrainLoaderNoShuffle(Rule):
+    """A training loader never shuffles.
+
+    ## What it does
+    Reports loaders that train, by the loop that walks them or by their name, and get neither
+    `shuffle` nor a sampler, or get it only on some paths. `shuffle=False` in so many words is taken
+    as meant.
+
+    ## Why is this bad?
+    The default is `shuffle=False`. Folders of images come class after class: batches of one class
+    drive batch norm and SGD back and forth, and every epoch repeats the same batches.
+
+    ## Example
+    ```python
+    from torch.utils.data import DataLoader
+
+    def fit(model, train_set, optimizer, criterion, epochs):
+        train_loader = DataLoader(train_set, batch_size=64)
+        for epoch in range(epochs):
+            for x, y in train_loader:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+    ```
+
+    ## Use instead
+    ```python
+    from torch.utils.data import DataLoader
+
+    def fit(model, train_set, optimizer, criterion, epochs):
+        train_loader = DataLoader(train_set, batch_size=64, shuffle=True)
+        for epoch in range(epochs):
+            for x, y in train_loader:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+    ```
+
+    ## Fix safety
+    The fix is unsafe: it adds `shuffle=True`, which is wrong where the order of samples matters.
+
+    ## When not to use it
+    Where the order is part of the method: curricula, consecutive chunks of a text or a time series.
+    Say `shuffle=False` there.
+
+    ## References
+    - [torch.utils.data.DataLoader](https://docs.pytorch.org/docs/stable/data.html#torch.utils.data.DataLoader)
+    """
+
+    code = "TLD003"
+    severity = Severity.WARNING
+    scout = word("oader") & word("train", "Train", "tr_", "backward", "trn")
+    help = "pass `shuffle=True`, or `shuffle=False` where the order is meant"
+    fix_safety = Applicability.UNSAFE
+
+    def check(self, file: FileModel) -> Iterator[Report]:
+        is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        if not is_suspect or is_unit_test(file) or _SHUFFLED_BEFORE.search(file.source.text):
+            return
+        for loader in file.loaders:
+            place, call = loader.place("shuffle")
+            when = _never_shuffles(loader, call)
+            if place is file and when and _trains(loader) and not _has_an_order(loader):
+                yield self.report(
+                    call,
+                    f"`{loader.name}` {when}: the batches are the same in each epoch",
+                    repair=_repair(loader, call),
+                )
+
+
+def _never_shuffles(loader: Loader, call: ast.Call) -> str | None:
+    """How it is said, in words; None where somebody chose an order."""
+    if loader.has_unseen_arguments or any(
+        _is_given(loader.argument(kind)) for kind in ("sampler", "batch_sampler")
+    ):
+        return None
+    given = list(options(loader.argument("shuffle")))
+    if any(isinstance(option, Constant) and option.value is None for option in given):
+        return "is only shuffled under a condition" if len(given) > 1 else "is never shuffled"
+    if not given:
+        return "is never shuffled"
+    is_default = all(isinstance(option, Constant) and option.value is False for option in given)
+    is_meant = call is loader.call or _says_false(call)
+    return "is not shuffled by default" if is_default and not is_meant else None
+
+
+def _says_false(call: ast.Call) -> bool:
+    given = [*call.args, *(item.value for item in call.keywords)]
+    return any(isinstance(item, ast.Constant) and item.value is False for item in given) or any(
+        item.arg in (None, "shuffle") for item in call.keywords
+    )
+
+
+def _is_given(value: Value | None) -> bool:
+    return any(not (isinstance(item, Constant) and item.value is None) for item in options(value))
+
+
+def _trains(loader: Loader) -> bool:
+    if loader.named_purpose is Purpose.EVALUATION:
+        return False
+    if loader.trains:
+        return True
+    is_named = loader.named_purpose is Purpose.TRAINING and not loader.loops
+    return is_named and purpose_of_dataset(loader) is not Purpose.EVALUATION
+
+
+def _has_an_order(loader: Loader) -> bool:
+    """Whether the data is known, or by its name likely, to come in an order of its own."""
+    for dataset in options(loader.argument("dataset")):
+        if (
+            is_stream(dataset)
+            or is_random_part(dataset)
+            or _KEEPS_ORDER.search(_description(dataset))
+        ):
+            return True
+    batch_size = loader.expression("batch_size")
+    is_whole = batch_size is not None and "len(" in ast.unparse(batch_size)
+    return is_whole or bool(_KEEPS_ORDER.search(loader.name))
+
+
+def _description(dataset: Value) -> str:
+    if isinstance(dataset, Object):
+        return f"{dataset.hint} {dataset.dotted}"
+    if isinstance(dataset, Instance):
+        return f"{dataset.hint} {dataset.definition.name}"
+    return dataset.hint if isinstance(dataset, Unknown) else ""
+
+
+def _repair(loader: Loader, call: ast.Call) -> Repair | None:
+    given = loader.argument("shuffle")
+    if (given is not None and call is loader.call) or any(
+        item.arg is None for item in call.keywords
+    ):
+        return None
+
+    def shuffle(editor: Editor) -> None:
+        editor.set_argument(call, "shuffle", "True")
+
+    return Repair("shuffle the training data", Applicability.UNSAFE, shuffle)

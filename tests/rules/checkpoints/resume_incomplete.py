@@ -1,0 +1,37 @@
+"""One of several resumes in a file is enough to tell; each function here has parts of its own."""
+
+import torch
+from torch import nn
+
+
+def train(model, loader, args):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=args.epochs)
+    start_epoch = 0
+    if args.resume:
+        checkpoint = torch.load(args.resume, map_location="cpu")  # expect: resume-incomplete
+        model.load_state_dict(checkpoint["model"])
+        optimizer.load_state_dict(checkpoint["optimizer"])
+        start_epoch = checkpoint["epoch"] + 1
+    for epoch in range(start_epoch, args.epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        scheduler.step()
+        torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, "last.pt")
+
+
+# What is right.
+
+
+def start_from_other_weights(model, path):
+    weights = torch.load(path, map_location="cpu")
+    model.load_state_dict(weights["model"], strict=False)
+
+
+def infer(model, path, images):
+    checkpoint = torch.load(path, map_location="cpu")
+    model.load_state_dict(checkpoint["model"])
+    print("from epoch", checkpoint["epoch"])
+    return model(images)

@@ -1,0 +1,122 @@
+"""Loaders that training walks: who shuffles, who does not, and who must not."""
+
+import torch
+import torchvision
+from torch.nn import functional as F
+from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
+
+
+def step(model, x, y, optimizer):
+    optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+
+
+# What must be flagged.
+
+
+def by_name(train_set, val_set):
+    train_loader = DataLoader(  # expect: train-loader-no-shuffle
+        train_set, batch_size=64, num_workers=4
+    )
+    val_loader = DataLoader(val_set, batch_size=64, num_workers=4)
+    return train_loader, val_loader
+
+
+def by_use(model, optimizer, folder, transform, epochs: int):
+    dataset = torchvision.datasets.ImageFolder(folder, transform=transform)
+    loader = torch.utils.data.DataLoader(dataset, 32)  # expect: train-loader-no-shuffle
+    for _ in range(epochs):
+        for x, y in loader:
+            step(model, x, y, optimizer)
+
+
+def only_on_the_gpu(transform, use_cuda: bool):
+    options = {"batch_size": 64}
+    if use_cuda:
+        options.update({"num_workers": 1, "shuffle": True})
+    train_set = torchvision.datasets.MNIST("data", train=True, transform=transform)
+    train_loader = DataLoader(train_set, **options)  # expect: train-loader-no-shuffle
+    return {"train_loader": train_loader}
+
+
+def make_loader(dataset, batch_size: int = 32, shuffle: bool = False):
+    return DataLoader(dataset, batch_size=batch_size, shuffle=shuffle)
+
+
+def by_default(train_set, test_set):
+    train_loader = make_loader(train_set)  # expect: train-loader-no-shuffle
+    test_loader = make_loader(test_set)
+    return train_loader, test_loader
+
+
+# What must not.
+
+
+def shuffled(train_set, test_set):
+    train_loader = DataLoader(train_set, batch_size=64, shuffle=True)
+    test_loader = DataLoader(test_set, batch_size=64)
+    fast_train_loader = make_loader(train_set, shuffle=True)
+    return train_loader, test_loader, fast_train_loader
+
+
+def in_so_many_words(train_set):
+    train_loader = DataLoader(train_set, batch_size=64, shuffle=False)
+    other_train_loader = make_loader(train_set, 64, False)
+    return train_loader, other_train_loader
+
+
+def with_an_order_given(train_set, sampler, batches):
+    train_loader = DataLoader(train_set, batch_size=64, sampler=sampler)
+    other_train_loader = DataLoader(train_set, batch_sampler=batches)
+    return train_loader, other_train_loader
+
+
+def depends(train_set, sampler=None):
+    train_loader = DataLoader(train_set, 64, shuffle=sampler is None, sampler=sampler)
+    return {"train_loader": train_loader}
+
+
+class Lines(IterableDataset):
+    def __iter__(self):
+        yield from range(10)
+
+
+def of_a_stream():
+    train_loader = DataLoader(Lines(), batch_size=64)
+    return {"train_loader": train_loader}
+
+
+class TimeSeriesDataset(Dataset):
+    def __getitem__(self, index):
+        return index
+
+
+def in_order_of_time():
+    train_loader = DataLoader(TimeSeriesDataset(), batch_size=64)
+    return {"train_loader": train_loader}
+
+
+@torch.no_grad()
+def mean_features(encoder, train_set):
+    train_loader = DataLoader(train_set, batch_size=256)
+    features = [encoder(x) for x, _ in train_loader]
+    for x, _ in train_loader:
+        features.append(encoder(x))
+    return torch.cat(features).mean(0)
+
+
+def in_one_batch(x, y):
+    train_set = TensorDataset(x, y)
+    train_loader = DataLoader(train_set, batch_size=len(train_set))
+    return {"train_loader": train_loader}
+
+
+def options_unseen(train_set, **options):
+    train_loader = DataLoader(train_set, **options)
+    return {"train_loader": train_loader}
+
+
+def training_scores(train_set):
+    train_eval_loader = DataLoader(train_set, batch_size=256)
+    return {"train_eval_loader": train_eval_loader}

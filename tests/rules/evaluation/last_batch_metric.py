@@ -1,0 +1,108 @@
+"""Evaluations in batches: what is left of them after the loop."""
+
+import torch
+from torch.nn import functional as F
+
+
+# What must be flagged.
+
+
+@torch.no_grad()
+def validation_loss(model, val_loader, criterion):
+    model.eval()
+    for x, y in val_loader:
+        loss = criterion(model(x), y)
+    return loss.item()  # expect: last-batch-metric
+
+
+def accuracy_of_the_test(model, test_loader, device):
+    model.eval()
+    with torch.no_grad():
+        for images, labels in test_loader:
+            images, labels = images.to(device), labels.to(device)
+            prediction = model(images).argmax(1)
+            accuracy = (prediction == labels).float().mean()
+    print(f"accuracy {accuracy:.3f}")  # expect: last-batch-metric
+
+
+def in_each_epoch(model, train_one_epoch, loaders, epochs: int):
+    for epoch in range(epochs):
+        train_one_epoch(model)
+        model.eval()
+        for batch in loaders.val_loader:
+            val_loss = F.mse_loss(model(batch["x"]), batch["y"])
+        print(epoch, val_loss.item())  # expect: last-batch-metric
+
+
+# What must not.
+
+
+@torch.no_grad()
+def added_up(model, val_loader, criterion):
+    total = 0.0
+    for x, y in val_loader:
+        loss = criterion(model(x), y)
+        total += loss.item()
+    return total / len(val_loader)
+
+
+@torch.no_grad()
+def running_accuracy(model, test_loader):
+    correct = count = 0
+    for x, y in test_loader:
+        correct += (model(x).argmax(1) == y).sum().item()
+        count += len(y)
+        accuracy = correct / count
+    return accuracy
+
+
+@torch.no_grad()
+def kept_in_a_meter(model, val_loader, criterion, meter):
+    for x, y in val_loader:
+        meter.update(criterion(model(x), y).item(), len(y))
+        loss = meter.average()
+    return loss
+
+
+@torch.no_grad()
+def one_batch_only(model, val_loader, criterion):
+    for x, y in val_loader:
+        loss = criterion(model(x), y)
+        break
+    return loss.item()
+
+
+def progress_of_training(model, train_loader, criterion, optimizer):
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+    print("last loss", loss.item())
+
+
+@torch.no_grad()
+def collected(model, val_loader, score):
+    predictions, targets = [], []
+    for x, y in val_loader:
+        predictions.append(model(x))
+        targets.append(y)
+        f1 = score(torch.cat(predictions), torch.cat(targets))
+    return f1
+
+
+@torch.no_grad()
+def logged_on_each_lap(model, val_loader, criterion, writer):
+    for step, (x, y) in enumerate(val_loader):
+        loss = criterion(model(x), y)
+        writer.add_scalar("val/loss", loss, step)
+
+
+@torch.no_grad()
+def bound_again(model, val_loader, criterion):
+    losses = []
+    for x, y in val_loader:
+        loss = criterion(model(x), y)
+        losses.append(loss)
+    loss = torch.stack(losses).mean()
+    return loss

@@ -1,0 +1,7 @@
+import torch
+
+torch.set_grad_enabled(False)
+
+
+def predict(network, x):
+    return network(x)

@@ -1,0 +1,83 @@
+"""Collective operations that all ranks reach, and such that only some do."""
+
+import torch
+import torch.distributed as dist
+
+
+def average(loss, rank, world_size):
+    if rank == 0:
+        dist.all_reduce(loss)  # expect: collective-under-rank-guard
+        print(loss.item() / world_size)
+
+
+def metrics(accelerator, predictions, references, metric):
+    if accelerator.is_main_process:
+        predictions, references = accelerator.gather_for_metrics((predictions, references))  # expect: collective-under-rank-guard
+        metric.add_batch(predictions=predictions, references=references)
+
+
+def after_leaving(model, path):
+    if dist.get_rank() != 0:
+        return
+    torch.save(model.state_dict(), path)
+    dist.barrier()  # expect: collective-under-rank-guard
+
+
+# What is right.
+
+
+def on_all_ranks(loss, rank, world_size):
+    dist.all_reduce(loss)
+    if rank == 0:
+        print(loss.item() / world_size)
+
+
+def first_downloads(local_rank, download):
+    if local_rank not in [-1, 0]:
+        dist.barrier()
+    download()
+    if local_rank == 0:
+        dist.barrier()
+
+
+def in_both_branches(rank, tensor, world_size):
+    if rank == 0:
+        parts = [torch.zeros_like(tensor) for _ in range(world_size)]
+        dist.gather(tensor, parts, dst=0)
+    else:
+        dist.gather(tensor, dst=0)
+
+
+def only_if_distributed(world_size, loss):
+    if world_size > 1:
+        dist.all_reduce(loss)
+
+
+def in_a_group(rank, leaders, loss):
+    if rank in (0, 8):
+        dist.all_reduce(loss, group=leaders)
+
+
+def writes_on_the_first(accelerator, model, path):
+    accelerator.wait_for_everyone()
+    if accelerator.is_main_process:
+        torch.save(accelerator.unwrap_model(model).state_dict(), path)
+
+
+def not_a_collective(accelerator, index, table, rank):
+    if rank == 0:
+        return table.gather(1, index)
+    return None
+
+
+def distributed_or_not(rank, loss):
+    if rank is not None and dist.is_initialized():
+        dist.all_reduce(loss)
+
+
+def rank_is_minus_one_alone(rank, stop: bool):
+    if rank != -1:
+        shared = [stop if rank == 0 else None]
+        dist.broadcast_object_list(shared, 0)
+        stop = shared[0]
+    return stop

@@ -1,0 +1,150 @@
+"""Scores that a loop over evaluation batches overwrites, so that only the last batch's is left."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainlint.analysis.best_scores import loop_around
+from trainlint.analysis.knowledge.metrics import better_when
+from trainlint.analysis.knowledge.training import (
+    looks_like_loader,
+    looks_like_loss_result,
+    sounds_like_evaluation,
+    speaks_of_training,
+)
+from trainlint.analysis.receivers import last_name
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
+
+_TRAINS = frozenset({"backward", "step", "zero_grad", "manual_backward"})
+_ONE_BATCH = re.compile(r"batch_size\s*=\s*len\(|islice|\bnext\(")
+
+
+@dataclass(frozen=True, eq=False)
+class LastBatchScore:
+    """``read`` takes, after the loop, what ``assigned`` overwrote on each lap."""
+
+    name: str
+    loop: ast.For
+    assigned: ast.Assign
+    read: ast.Name
+
+
+def last_batch_scores(file: FileModel) -> Iterator[LastBatchScore]:
+    """The losses and metrics of a last batch that stand for a whole evaluation."""
+    if _ONE_BATCH.search(file.source.text):
+        return
+    for loop in file.nodes(ast.For):
+        if _evaluates(file, loop):
+            yield from _scores(file, loop)
+
+
+def _evaluates(file: FileModel, loop: ast.For) -> bool:
+    walked = [
+        last_name(node)
+        for node in ast.walk(loop.iter)
+        if isinstance(node, (ast.Name, ast.Attribute))
+    ]
+    loaders = [name for name in walked if looks_like_loader(name)]
+    if not loaders or any(map(speaks_of_training, walked)):
+        return False
+    function = file.index.enclosing_function(loop)
+    around = [function.name] if function is not None else []
+    if not any(map(sounds_like_evaluation, [*loaders, *around])):
+        return False
+    return not any(
+        isinstance(node, ast.Break) or (isinstance(node, ast.Attribute) and node.attr in _TRAINS)
+        for node in ast.walk(loop)
+    )
+
+
+def _scores(file: FileModel, loop: ast.For) -> Iterator[LastBatchScore]:
+    accumulated = _accumulated(loop)
+    for assigned in ast.walk(loop):
+        if not isinstance(assigned, ast.Assign) or loop_around(file, assigned) is not loop:
+            continue
+        target = assigned.targets[0]
+        if not isinstance(target, ast.Name) or not _is_score(target.id) or target.id in accumulated:
+            continue
+        if not _is_of_this_batch(loop, assigned, accumulated) or _is_used_in(loop, target):
+            continue
+        read = _first_read_after(file, loop, target)
+        if read is not None:
+            yield LastBatchScore(target.id, loop, assigned, read)
+
+
+def _is_score(name: str) -> bool:
+    return looks_like_loss_result(name) or better_when(name) is not None
+
+
+def _accumulated(loop: ast.For) -> set[str]:
+    """Names that hold more than one batch: summed up, appended to, or made from such."""
+    found: set[str] = set()
+    for node in ast.walk(loop):
+        if isinstance(node, ast.AugAssign):
+            found.add(_root(node.target))
+        elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
+            found |= (
+                {_root(node.value.func)} if isinstance(node.value.func, ast.Attribute) else set()
+            )
+        elif isinstance(node, ast.Assign) and any(
+            _root(target) in _names(node.value) or isinstance(target, ast.Subscript)
+            for target in node.targets
+        ):
+            found |= {_root(target) for target in node.targets}
+    for _ in range(4):
+        for node in ast.walk(loop):
+            if isinstance(node, ast.Assign) and _names(node.value) & found:
+                found |= {_root(target) for target in node.targets if isinstance(target, ast.Name)}
+    return found
+
+
+def _is_of_this_batch(loop: ast.For, assigned: ast.Assign, accumulated: set[str]) -> bool:
+    """Whether the value is computed from what this lap holds, and from nothing that lasts."""
+    local = {
+        node.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    }
+    used = _names(assigned.value)
+    has_call = any(isinstance(node, ast.Call) for node in ast.walk(assigned.value))
+    return has_call and bool(used & (local - accumulated)) and not used & accumulated
+
+
+def _is_used_in(loop: ast.For, target: ast.Name) -> bool:
+    return any(
+        isinstance(node, ast.Name) and node.id == target.id and isinstance(node.ctx, ast.Load)
+        for node in ast.walk(loop)
+    )
+
+
+def _first_read_after(file: FileModel, loop: ast.For, target: ast.Name) -> ast.Name | None:
+    """Where the name is read next in the function, if nothing binds it again before."""
+    function = file.index.scope(loop)
+    later = [
+        node
+        for node in file.nodes(ast.Name)
+        if node.id == target.id
+        and node.lineno > (loop.end_lineno or loop.lineno)
+        and file.index.scope(node) is function
+    ]
+    later.sort(key=lambda node: (node.lineno, isinstance(node.ctx, ast.Store), node.col_offset))
+    if not later or isinstance(later[0].ctx, ast.Store):
+        return None
+    is_next_lap = loop_around(file, later[0]) is not loop_around(file, loop)
+    return None if is_next_lap and loop_around(file, later[0]) is not None else later[0]
+
+
+def _names(node: ast.AST) -> set[str]:
+    return {item.id for item in ast.walk(node) if isinstance(item, ast.Name)}
+
+
+def _root(node: ast.expr) -> str:
+    while isinstance(node, (ast.Attribute, ast.Subscript)):
+        node = node.value
+    return node.id if isinstance(node, ast.Name) else ""

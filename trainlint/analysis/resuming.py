@@ -1,0 +1,166 @@
+"""Training that goes on from a checkpoint: what it restores, and what it starts anew."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from trainlint.analysis.checkpoint_loads import becomes_weights, bound_name, checkpoint_loads
+from trainlint.analysis.receivers import last_name, made_role, receiver_role
+from trainlint.analysis.roles import Role
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
+
+_COUNTER = re.compile(r"epoch|step|iter", re.IGNORECASE)
+_RESUMES = re.compile(r"resum|continue_?train|\bepoch != 0|\bstart_?epoch\b", re.IGNORECASE)
+_STATEFUL = (Role.OPTIMIZER, Role.SCHEDULER, Role.SCALER)
+_KEYS = {
+    Role.OPTIMIZER: re.compile(r"optim|(^|_)opts?(_|$)", re.IGNORECASE),
+    Role.SCHEDULER: re.compile(r"sched|(^|_)lr", re.IGNORECASE),
+    Role.SCALER: re.compile(r"scaler|amp", re.IGNORECASE),
+}
+# Follows the epoch that it is given, or that the optimizer remembers.
+_REPLAYED = re.compile(r"last_epoch|sched\w*\.step\(\s*[\w.]*(epoch|step|iter)")
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+
+
+@dataclass(frozen=True)
+class Resume:
+    """A checkpoint from which training goes on; ``missing`` are the parts that start anew."""
+
+    load: ast.Call
+    missing: tuple[Role, ...]
+
+
+def resumes(file: FileModel) -> Iterator[Resume]:
+    """All places of a file that trains where a checkpoint is loaded to go on with training."""
+    made = _made_parts(file)
+    if Role.OPTIMIZER not in made or not _trains(file):
+        return
+    seen: set[ast.AST | None] = set()
+    for load in checkpoint_loads(file):
+        function = file.index.enclosing_function(load)
+        if function in seen or not becomes_weights(file, load) or not _goes_on(file, load):
+            continue
+        seen.add(function)
+        restored = _restored_parts(file, load)
+        if restored is not None:
+            missing = tuple(
+                role
+                for role in _STATEFUL
+                if role in made and role not in restored and not _needs_no_state(file, role, made[role])
+            )
+            yield Resume(load, missing)
+
+
+def _made_parts(file: FileModel) -> dict[Role, list[ast.expr]]:
+    """The optimizers, schedulers and scalers that the file makes."""
+    found: dict[Role, list[ast.expr]] = {}
+    for statement in file.nodes(ast.Assign):
+        value = statement.value
+        values = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        for item in values:
+            role = made_role(file, item)
+            if role in _STATEFUL and role is not None:
+                found.setdefault(role, []).append(item)
+    return found
+
+
+def _trains(file: FileModel) -> bool:
+    return any(last_name(call) == "backward" for call in file.nodes(ast.Call))
+
+
+def _goes_on(file: FileModel, load: ast.Call) -> bool:
+    """Whether training resumes: by the condition or the path, or because it counts on."""
+    node: ast.AST | None = load
+    while node is not None and not isinstance(node, _FUNCTIONS):
+        if isinstance(node, ast.If) and _RESUMES.search(ast.unparse(node.test)):
+            return load not in set(part for item in node.orelse for part in ast.walk(item))
+        node = file.index.parents.get(node)
+    return _counts_on(file, load)
+
+
+def _counts_on(file: FileModel, load: ast.Call) -> bool:
+    """``start_epoch = checkpoint["epoch"]``, and a loop that starts at a number."""
+    name = bound_name(file, load)
+    counts = any(
+        _COUNTER.search(key) and isinstance(file.index.statement(node), ast.Assign)
+        for node, key in _reads(file, load, name)
+    )
+    return counts and any(
+        last_name(call) in ("range", "trange") and len(call.args) > 1
+        and _COUNTER.search(ast.unparse(call.args[0]))
+        for call in file.nodes(ast.Call)
+    )
+
+
+def _reads(file: FileModel, load: ast.Call, name: str | None) -> Iterator[tuple[ast.AST, str]]:
+    """Where the function reads keys of the checkpoint: ``checkpoint["epoch"]``, ``.get("epoch")``."""
+    function = file.index.enclosing_function(load)
+    for use in file.nodes(ast.Name):
+        if use.id != name or file.index.enclosing_function(use) is not function:
+            continue
+        parent = file.index.parents.get(use)
+        key: ast.AST | None = None
+        if isinstance(parent, ast.Subscript):
+            key = parent.slice
+        elif isinstance(parent, ast.Attribute) and parent.attr in ("get", "pop"):
+            call = file.index.parents.get(parent)
+            key = call.args[0] if isinstance(call, ast.Call) and call.args else None
+        if isinstance(key, ast.Constant) and isinstance(key.value, str):
+            yield use, key.value
+
+
+def _restored_parts(file: FileModel, load: ast.Call) -> set[Role] | None:
+    """The parts whose state something in the file loads; None where that cannot be told."""
+    name = bound_name(file, load)
+    if name is not None and _is_handed_on(file, load, name):
+        return None
+    found: set[Role] = set()
+    for call in file.nodes(ast.Call):
+        if not isinstance(call.func, ast.Attribute) or call.func.attr != "load_state_dict":
+            continue
+        role, _ = receiver_role(file, call.func.value)
+        if role is Role.OTHER and not _is_weights(call):
+            return None
+        found.add(role)
+    for _, key in _reads(file, load, name):
+        found |= {role for role, pattern in _KEYS.items() if pattern.search(key)}
+    text = ast.unparse(load)
+    return found | {role for role, pattern in _KEYS.items() if pattern.search(text)}
+
+
+def _is_weights(call: ast.Call) -> bool:
+    """A receiver of any name that takes what is named as a model's state."""
+    return bool(call.args) and bool(re.search(r"model|net|state_dict|weights", ast.unparse(call.args[0])))
+
+
+def _is_handed_on(file: FileModel, load: ast.Call, name: str) -> bool:
+    """Whether the whole checkpoint goes to code that may restore more from it."""
+    function = file.index.enclosing_function(load)
+    for use in file.nodes(ast.Name):
+        if use.id != name or file.index.enclosing_function(use) is not function:
+            continue
+        parent = file.index.parents.get(use)
+        if isinstance(parent, ast.Return):
+            return True
+        is_argument = isinstance(parent, (ast.Call, ast.keyword)) and getattr(parent, "func", None) is not use
+        if is_argument and last_name(parent) not in ("load_state_dict", "print", "len") :  # type: ignore[arg-type]
+            return True
+    return False
+
+
+def _needs_no_state(file: FileModel, role: Role, made: list[ast.expr]) -> bool:
+    """Plain SGD has none; a schedule may be told, or replay, the epoch."""
+    if role is Role.OPTIMIZER:
+        return all(
+            isinstance(item, ast.Call)
+            and last_name(item) == "SGD"
+            and "momentum" not in ast.unparse(item)
+            for item in made
+        )
+    return role is Role.SCHEDULER and bool(_REPLAYED.search(file.source.text))
