@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.blocks import block_of
 from trainlint.analysis.kept_states import KeptState, kept_states, restores_itself
 from trainlint.analysis.receivers import made_role, receiver_role
 from trainlint.analysis.roles import Role
@@ -176,7 +175,11 @@ def _keeps_anyway(choice: ast.If, target: ast.expr) -> bool:
 
 def _updates_its_test(choice: ast.If) -> bool:
     """``if loss < lowest: lowest = loss``."""
-    read = {ast.unparse(node) for node in ast.walk(choice.test) if isinstance(node, (ast.Name, ast.Attribute))}
+    read = {
+        ast.unparse(node)
+        for node in ast.walk(choice.test)
+        if isinstance(node, (ast.Name, ast.Attribute))
+    }
     return any(
         ast.unparse(target) in read
         for statement in choice.body

@@ -71,7 +71,9 @@ class EmaUpdateCadence(Rule):
 
     code = "TLC002"
     severity = Severity.ERROR
-    scout = pattern(rb"(?i)ema|moving_?average|averaged_?model|shadow|swa") & pattern(rb"step|update")
+    scout = pattern(rb"(?i)ema|moving_?average|averaged_?model|shadow|swa") & pattern(
+        rb"step|update"
+    )
     help = "update the average once after each step of the optimizer"
     fix_safety = Applicability.SAFE
 
@@ -98,10 +100,9 @@ class EmaUpdateCadence(Rule):
 
 
 def _share_a_loop(file: FileModel, step: ast.Call, update: ast.Call) -> bool:
-    return (
-        file.index.enclosing_function(step) is file.index.enclosing_function(update)
-        and innermost_loop(file, step) is innermost_loop(file, update)
-    )
+    return file.index.enclosing_function(step) is file.index.enclosing_function(
+        update
+    ) and innermost_loop(file, step) is innermost_loop(file, update)
 
 
 def _is_before_step(
@@ -112,7 +113,8 @@ def _is_before_step(
         runs_before(file, update, step)
         and not any(runs_before(file, other, update) for other in steps)
         and any(
-            last_name(call) == "backward" and runs_before(file, call, update)
+            last_name(call) == "backward"
+            and runs_before(file, call, update)
             and innermost_loop(file, call) is innermost_loop(file, step)
             for call in file.nodes(ast.Call)
         )

@@ -8,7 +8,7 @@ from trainlint.analysis.resuming import Resume, resumes
 from trainlint.analysis.roles import Role
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import word
 
 _CONSEQUENCES = {
     Role.OPTIMIZER: "the optimizer's momentum starts at zero",

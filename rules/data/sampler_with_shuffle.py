@@ -61,6 +61,8 @@ class SamplerWithShuffle(Rule):
     fix_safety = Applicability.SAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
+        if not self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+            return
         for loader in file.loaders:
             kind = _given_sampler(loader)
             if loader.file is file and kind is not None and _certainly_shuffles(loader):

@@ -18,9 +18,10 @@ if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
 _SHUFFLED_BEFORE = re.compile(r"\bshuffle\(|randperm|permutation|\.sample\(|train_test_split")
+_DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _KEEPS_ORDER = re.compile(
     r"time_?series|forecast|stock|price|sequen|series|bptt|temporal|window|curricul|sorted|bucket|"
-    r"order|(^|_)lm(_|$)|language_?model|trajector|stream|iterable|iterator|_iter$|pipe|torchtext|random|dummy|fake|synthetic|toy",
+    r"order|(^|_)lm(_|$)|language_?model|trajector|stream|iterable|iterator|pipe|torchtext|random|dummy|fake|synthetic|toy",
     re.IGNORECASE,
 )
 
@@ -82,7 +83,7 @@ class TrainLoaderNoShuffle(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
-        if not is_suspect or is_unit_test(file) or _SHUFFLED_BEFORE.search(file.source.text):
+        if not is_suspect or is_unit_test(file):
             return
         for loader in file.loaders:
             place, call = loader.place("shuffle")
@@ -133,6 +134,8 @@ def _trains(loader: Loader) -> bool:
 
 def _has_an_order(loader: Loader) -> bool:
     """Whether the data is known, or by its name likely, to come in an order of its own."""
+    if _SHUFFLED_BEFORE.search(_preparation(loader)):
+        return True
     for dataset in options(loader.argument("dataset")):
         if (
             is_stream(dataset)
@@ -141,8 +144,20 @@ def _has_an_order(loader: Loader) -> bool:
         ):
             return True
     batch_size = loader.expression("batch_size")
-    is_whole = batch_size is not None and "len(" in ast.unparse(batch_size)
-    return is_whole or bool(_KEEPS_ORDER.search(loader.name))
+    spelled = ast.unparse(batch_size) if batch_size is not None else ""
+    is_made_elsewhere = spelled == "None" or "len(" in spelled
+    return is_made_elsewhere or bool(_KEEPS_ORDER.search(loader.name))
+
+
+def _preparation(loader: Loader) -> str:
+    """The code that prepares the data: around the loader, and that of the dataset's class."""
+    file, function = loader.file, loader.file.index.enclosing_function(loader.call)
+    around = [function] if function is not None else file.tree.body
+    text = [file.segment(item) for item in around if not isinstance(item, _DEFINITIONS) or function]
+    for dataset in options(loader.argument("dataset")):
+        if isinstance(dataset, Instance):
+            text.append(dataset.definition.file.segment(dataset.definition.node))
+    return "\n".join(text)
 
 
 def _description(dataset: Value) -> str:

@@ -11,7 +11,7 @@ from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.knowledge.training import sounds_like_evaluation
 from trainlint.analysis.loaders import Loader, Purpose
 from trainlint.analysis.trace import Event, EventKind, events
-from trainlint.analysis.values import Constant, Value, options, overlaps
+from trainlint.analysis.values import Constant, Object, Value, options, overlaps
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import pattern, word
@@ -23,7 +23,10 @@ _EVALUATES = re.compile(
     r"(^|[_\W\d])(val|valid|validation|test|tst|eval|dev)|^(val|test)", re.IGNORECASE
 )
 _ON_PURPOSE = re.compile(r"overfit|sanity|debug|smoke|fast_dev|toy", re.IGNORECASE)
-_SWITCH = re.compile(r"train|val|test|mode|phase|split|switch|transform|augment", re.IGNORECASE)
+_WALKS_ALL = frozenset(
+    f"torch.utils.data.{kind}Sampler" for kind in ("Distributed", "Sequential", "Random")
+)
+_SWITCH = re.compile(r"train|val|test|mode|phase|split|switch", re.IGNORECASE)
 
 
 class EvalOnTrainData(Rule):
@@ -95,12 +98,18 @@ def _is_for_evaluation(loader: Loader) -> bool:
     """By its names; not where a sampler picks a part, or the code around says that it is a toy."""
     if loader.named_purpose is not Purpose.EVALUATION or not _EVALUATES.search(loader.name):
         return False
-    has_sampler = any(
-        not (isinstance(option, Constant) and option.value is None)
+    picks_a_part = any(
+        _may_pick_a_part(option)
         for kind in ("sampler", "batch_sampler")
         for option in options(loader.argument(kind))
     )
-    return not has_sampler and not loader.has_unseen_arguments and not _is_on_purpose(loader)
+    return not picks_a_part and not loader.has_unseen_arguments and not _is_on_purpose(loader)
+
+
+def _may_pick_a_part(sampler: Value) -> bool:
+    if isinstance(sampler, Constant):
+        return sampler.value is not None
+    return not (isinstance(sampler, Object) and sampler.dotted in _WALKS_ALL)
 
 
 def _is_on_purpose(loader: Loader) -> bool:
@@ -133,7 +142,7 @@ def _is_switched(loader: Loader, dataset: Value) -> bool:
     """Whether the dataset is told to be another part, or changed, after it was made."""
     held = set(options(dataset))
     changed = (item for item in events(loader.run.trace, EventKind.SET) if item.target in held)
-    if not all(_is_in_constructor(item) for item in changed):
+    if not all(_is_harmless(item) for item in changed):
         return True
     return any(
         event.arguments
@@ -145,7 +154,10 @@ def _is_switched(loader: Loader, dataset: Value) -> bool:
     )
 
 
-def _is_in_constructor(event: Event) -> bool:
+def _is_harmless(event: Event) -> bool:
+    """Another transform does not change which samples are walked; a constructor sets up."""
+    if isinstance(event.node, ast.Attribute) and "transform" in event.node.attr:
+        return True
     function = event.file.index.enclosing_function(event.node)
     return function is not None and function.name == "__init__"
 

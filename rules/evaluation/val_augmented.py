@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.datasets import purpose_of_dataset
+from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.loaders import Loader, Purpose
 from trainlint.analysis.trace import EventKind, events
 from trainlint.analysis.transforms import (
@@ -80,7 +81,8 @@ class ValAugmented(Rule):
     help = "give evaluation a dataset of its own, with resizing and normalisation only"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if not self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+        is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        if not is_suspect or is_unit_test(file):
             return
         made = file.loaders
         for loader in made:

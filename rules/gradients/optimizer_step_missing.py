@@ -60,7 +60,7 @@ class OptimizerStepMissing(Rule):
     def check(self, file: FileModel) -> Iterator[Report]:
         for run in file.runs:
             for found in never_stepped(run):
-                if found.backward.file is file:
+                if found.backward.file is file and found.zero_grad.file is file:
                     yield self.report(found.backward.node, _message(found))
 
 

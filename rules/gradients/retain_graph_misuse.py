@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.ownership import networks, trained_networks
 from trainlint.analysis.protocols.gradients import innermost_loop, loops_around
-from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.trace import Event, EventKind, Loop, events
-from trainlint.analysis.values import Tensor, Value, elements
+from trainlint.analysis.values import Tensor, elements
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
@@ -90,17 +90,17 @@ def _is_alone(run: Run, backward: Event) -> bool:
         return False
     if any(_may_use(event, backward) for event in events(loop.body)):
         return False
-    outer = loops_around(run.trace, backward)[:-1]
+    mine = trained_networks(backward.target)
     return not any(
-        event is not backward and not _trained(event).isdisjoint(_trained(backward))
-        for around in outer
-        for event in events(around.body, EventKind.BACKWARD)
+        event.node is not backward.node and not trained_networks(event.target).isdisjoint(mine)
+        for outer in loops_around(run.trace, backward)[:-1]
+        for event in events(outer.body, EventKind.BACKWARD)
     )
 
 
 def _may_use(event: Event, backward: Event) -> bool:
     """Whether an event of the lap differentiates something, or is handed a loss."""
-    if event is backward:
+    if event.node is backward.node:
         return False
     if event.kind in (EventKind.BACKWARD, EventKind.GRADIENT):
         return True
@@ -111,21 +111,10 @@ def _may_use(event: Event, backward: Event) -> bool:
 
 
 def _makes_graph(loop: Loop, backward: Event) -> bool:
-    made = {
-        unwrapped(item)
-        for event in events(loop.body, EventKind.FORWARD)
-        for item in elements(event.target)
-    }
-    return bool(made) and _trained(backward) <= made
-
-
-def _trained(backward: Event) -> set[Value]:
-    return {
-        unwrapped(module)
-        for item in elements(backward.target)
-        if isinstance(item, Tensor)
-        for module in item.trains
-    }
+    made = networks(
+        event.target for event in events(loop.body, EventKind.FORWARD) if event.target is not None
+    )
+    return bool(made) and trained_networks(backward.target) <= made
 
 
 def _repair(event: Event) -> Repair:

@@ -73,18 +73,20 @@ class ZeroGradBetween(Rule):
     def check(self, file: FileModel) -> Iterator[Report]:
         for run in file.runs:
             for lost in lost_gradients(run):
-                if lost.zero_grad.file is file and not _keeps_gradients(lost):
+                if lost.zero_grad.file is file and not _keeps_gradients(file, lost):
                     repair = _repair(file, lost)
                     yield self.report(lost.zero_grad.node, _message(lost), repair=repair)
 
 
-def _keeps_gradients(lost: LostGradients) -> bool:
-    for event in (lost.backward, lost.zero_grad, lost.step):
-        function = event.file.index.enclosing_function(event.node)
-        text = event.file.segment(function) if function else event.file.source.text
-        if _READS_GRADIENTS.search(text):
-            return True
-    return False
+def _keeps_gradients(file: FileModel, lost: LostGradients) -> bool:
+    found = (lost.backward, lost.zero_grad, lost.step)
+    lines = [getattr(event.node, "lineno", 0) for event in found]
+    if all(event.file is file for event in found) and lines == sorted(lines):
+        between = file.source.lines[lines[0] - 1 : lines[-1]]
+        return bool(_READS_GRADIENTS.search("".join(between)))
+    functions = ((event.file, event.file.index.enclosing_function(event.node)) for event in found)
+    texts = (home.segment(node) if node else home.source.text for home, node in functions)
+    return any(_READS_GRADIENTS.search(text) for text in texts)
 
 
 def _message(lost: LostGradients) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.knowledge.training import looks_like_scaler
 from trainlint.analysis.protocols.gradients import StaleGradients, optimizers, stale_gradients
 from trainlint.analysis.receivers import last_name
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern
 
 if TYPE_CHECKING:
     from trainlint.analysis.interpreter.runs import Run
@@ -67,12 +68,12 @@ class ZeroGradMissing(Rule):
 
     code = "TLG001"
     severity = Severity.ERROR
-    scout = word("backward")
+    scout = pattern(rb"backward\s*\(")
     help = "call `zero_grad()` on every path from one `step()` to the next `backward()`"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if _names_zero_grad_only(file):
+        if is_unit_test(file) or _names_zero_grad_only(file):
             return
         for run in file.runs:
             for stale in stale_gradients(run):

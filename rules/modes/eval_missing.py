@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import (
-    SPEAKS_OF_EVALUATION,
+    EVALUATES,
     Blame,
     evaluation_loop,
+    is_unit_test,
     wrong_evaluations,
 )
 from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
@@ -19,7 +20,7 @@ from trainlint.analysis.structure import is_mode_sensitive
 from trainlint.analysis.values import Instance
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -86,14 +87,15 @@ class EvalMissing(Rule):
 
     code = "TLM001"
     severity = Severity.ERROR
-    scout = pattern(SPEAKS_OF_EVALUATION) & word(
+    scout = EVALUATES & word(
         "no_grad", "inference_mode", "set_grad_enabled", ".train(", ".eval("
     )
     help = "call `model.eval()` before the loop, and `model.train()` before training goes on"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+        is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        if is_in_sight and not is_unit_test(file):
             for blame in wrong_evaluations(file, _is_in_train_mode):
                 yield self.report(blame.node, _message(blame), repair=_repair(blame))
 

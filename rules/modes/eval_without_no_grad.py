@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import (
-    SPEAKS_OF_EVALUATION,
+    EVALUATES,
+    SWITCHES_TO_EVALUATION,
     Blame,
     evaluation_loop,
     is_unit_test,
@@ -22,7 +23,6 @@ from trainlint.analysis.graph_use import (
 from trainlint.analysis.protocols.modes import EVAL, ForwardPass
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -76,15 +76,13 @@ class EvalWithoutNoGrad(Rule):
 
     code = "TLM003"
     severity = Severity.WARNING
-    scout = pattern(SPEAKS_OF_EVALUATION) & (
-        word(".eval()", ".train(")
-        | pattern(rb"(?i:loader|batches|_dl\b|_iter\b|_data\b|dataset\b)")
-    )
+    scout = SWITCHES_TO_EVALUATION | EVALUATES
     help = "run it under `with torch.no_grad():` or decorate the function with `@torch.no_grad()`"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+        is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        if is_in_sight and not is_unit_test(file):
             for blame in wrong_evaluations(file, _builds_graph):
                 yield self.report(blame.node, _message(blame), repair=_repair(blame))
 

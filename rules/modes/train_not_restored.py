@@ -5,14 +5,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluations import contexts
+from trainlint.analysis.evaluations import SWITCHES_TO_EVALUATION, contexts, is_unit_test
 from trainlint.analysis.protocols.modes import TrainedInEval, trained_in_eval
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
 from trainlint.analysis.trace import EventKind, events
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
 
 if TYPE_CHECKING:
     from trainlint.analysis.interpreter.runs import Run
@@ -78,11 +77,14 @@ class TrainNotRestored(Rule):
 
     code = "TLM002"
     severity = Severity.ERROR
-    scout = word(".eval(", ".train(")
+    scout = SWITCHES_TO_EVALUATION
     help = "call `model.train()` at the top of every epoch, or after each evaluation"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
+        is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        if not is_in_sight or is_unit_test(file):
+            return
         for run, _ in contexts(file, lambda run: _switches_to_eval(run, file)):
             for found in trained_in_eval(run):
                 if found.switch.file is file and is_mode_sensitive(found.model) is not False:

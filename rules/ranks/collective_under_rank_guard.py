@@ -14,15 +14,19 @@ from trainlint.scout import pattern, word
 _COLLECTIVES = frozenset(
     {
         "all_reduce", "all_gather", "all_gather_object", "all_gather_into_tensor", "all_to_all",
-        "barrier", "broadcast", "broadcast_object_list", "gather", "gather_object", "monitored_barrier",
-        "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter", "scatter_object_list",
+        "barrier", "broadcast", "broadcast_object_list", "gather", "gather_object",
+        "monitored_barrier", "reduce", "reduce_scatter", "reduce_scatter_tensor", "scatter",
+        "scatter_object_list",
     }
 )  # fmt: skip
-_OF_ACCELERATOR = frozenset({"gather", "gather_for_metrics", "reduce", "wait_for_everyone", "save_state"})
+_OF_ACCELERATOR = frozenset(
+    {"gather", "gather_for_metrics", "reduce", "wait_for_everyone", "save_state"}
+)
 _ACCELERATOR = re.compile(r"accelerator$", re.IGNORECASE)
 # Which process this is, and nothing else: one of all goes in.
 _ONE_RANK = re.compile(
-    r"(not )?([\w.]*\b(get_)?(global_|local_|node_)?rank(\(\))?( ==| !=| in| not in| >) ?[\w.\-(), \[\]]+"
+    r"(not )?([\w.]*\b(get_)?(global_|local_|node_)?rank(\(\))?"
+    r"( ==| !=| in| not in| >) ?[\w.\-(), \[\]]+"
     r"|[\w.]*\bis_(local_)?(main|master)(_process)?(\(\))?|[\w.]*\bmaster_process"
     r"|[\w.]*\b(get_)?(global_|local_)?rank(\(\))?)",
     re.IGNORECASE,

@@ -59,7 +59,8 @@ class DdpMoveAfterWrap(Rule):
         for wrapping in wrappings(file):
             for move in _moves_after(file, wrapping):
                 yield self.report(
-                    move, f"the model is already inside DDP (line {wrapping.call.lineno}): wrap last"
+                    move,
+                    f"the model is already inside DDP (line {wrapping.call.lineno}): wrap last",
                 )
             for layer in _layers_put_in(file, wrapping):
                 yield self.report(
@@ -101,7 +102,8 @@ def _is_repeated(file: FileModel, wrapping: Wrapping, move: ast.Call) -> bool:
     asked = (move.func.attr, *map(ast.unparse, move.args), *map(ast.unparse, move.keywords))
     return any(
         isinstance(call.func, ast.Attribute)
-        and (call.func.attr, *map(ast.unparse, call.args), *map(ast.unparse, call.keywords)) == asked
+        and (call.func.attr, *map(ast.unparse, call.args), *map(ast.unparse, call.keywords))
+        == asked
         and (runs_before(file, call, wrapping.call) or call in set(ast.walk(wrapping.call)))
         for call in file.nodes(ast.Call)
         if call is not move

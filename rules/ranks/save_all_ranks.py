@@ -15,7 +15,9 @@ from trainlint.rule import Report, Rule
 from trainlint.scout import word
 
 _OWN_FILE = re.compile(r"rank|process_index|\bgpu\b|worker|\bpid\b|hostname", re.IGNORECASE)
-_SHARDED = re.compile(r"FullyShardedDataParallel|FSDP|distributed\.checkpoint|fully_shard|deepspeed")
+_SHARDED = re.compile(
+    r"FullyShardedDataParallel|FSDP|distributed\.checkpoint|fully_shard|deepspeed"
+)
 
 
 class SaveAllRanks(Rule):
@@ -83,7 +85,10 @@ def _is_wrapper(value: Value | None) -> bool:
 
 def _is_written_by_all(trace: Trace, event: Event) -> bool:
     call, file = event.node, event.file
-    if event.kind is not EventKind.SAVE or file.qualified(getattr(call, "func", call)) != "torch.save":
+    if (
+        event.kind is not EventKind.SAVE
+        or file.qualified(getattr(call, "func", call)) != "torch.save"
+    ):
         return False
     if _SHARDED.search(file.source.text) or _is_own_file(file, call):
         return False
@@ -112,4 +117,3 @@ def _asks_rank(step: Step) -> bool:
     return isinstance(step, Call) and bool(
         re.search(r"rank|master|main_process|once", step.function.name)
     )
-

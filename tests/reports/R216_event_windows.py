@@ -22,6 +22,7 @@ def loaders(args):
     val_dataset = EventWindows(args.val_folder, args.bins)
     train_loader = DataLoader(dataset, args.batch_size, shuffle=True)
     val_loader = DataLoader(dataset, args.batch_size)  # expect: eval-on-train-data
+    print(f"{len(dataset)} windows to train on, {len(val_dataset)} to validate on")
     return train_loader, val_loader
 
 

@@ -19,4 +19,5 @@ def main(model: torch.nn.Module, loader, folder: str) -> None:
         torch.nn.functional.l1_loss(model(x), y).backward()
         optimizer.step()
         if step % 1000 == 0:
-            torch.save(model.module.state_dict(), f"{folder}/step{step}.pt")  # expect: save-all-ranks
+            state, path = model.module.state_dict(), f"{folder}/{step}.pt"
+            torch.save(state, path)  # expect: save-all-ranks

@@ -10,6 +10,7 @@ def evaluate(accelerator: Accelerator, model, eval_loader, metric):
         with torch.no_grad():
             predictions = model(batch["input_ids"]).argmax(-1)
         if accelerator.is_main_process:
-            gathered = accelerator.gather_for_metrics((predictions, batch["labels"]))  # expect: collective-under-rank-guard
+            pair = (predictions, batch["labels"])
+            gathered = accelerator.gather_for_metrics(pair)  # expect: collective-under-rank-guard
             metric.add_batch(predictions=gathered[0], references=gathered[1])
     return metric.compute()

@@ -8,5 +8,4 @@ from apex.parallel import DistributedDataParallel
 def build(network: torch.nn.Module, local_rank: int) -> torch.nn.Module:
     network = network.cuda(local_rank)
     network = DistributedDataParallel(network)
-    network = apex.parallel.convert_syncbn_model(network)  # expect: syncbn-after-ddp
-    return network
+    return apex.parallel.convert_syncbn_model(network)  # expect: syncbn-after-ddp

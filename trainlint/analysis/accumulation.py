@@ -79,8 +79,13 @@ class Window:
         for event in events(self.lap, EventKind.ZERO_GRAD):
             if any(isinstance(item, (Branch, Loop)) for item in around(self.lap, event)):
                 continue
-            is_call = event.file is self.file and isinstance(event.node, ast.Call)
-            if not is_call or event.target is None or self.optimizer is None:
+            is_call = isinstance(event.node, ast.Call) and "zero_grad" in ast.unparse(event.node)
+            if (
+                event.file is not self.file
+                or not is_call
+                or event.target is None
+                or self.optimizer is None
+            ):
                 continue
             if not are_apart(event.target, self.optimizer):
                 return event

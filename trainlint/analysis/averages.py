@@ -20,7 +20,9 @@ _UPDATES = frozenset(
         "ema_update", "ema_step", "update_moving_average",
     }
 )  # fmt: skip
-_OF_NUMBERS = re.compile(r"loss|acc(?!el)|(?<!para)meter|metric|norm|reward|time|speed|score|\.item\(", re.IGNORECASE)
+_OF_NUMBERS = re.compile(
+    r"loss|acc(?!el)|(?<!para)meter|metric|norm|reward|time|speed|score|\.item\(", re.IGNORECASE
+)
 _ACCUMULATES = re.compile(r"%|sync_gradients|accum", re.IGNORECASE)
 _AVERAGE_CLASS = re.compile(
     r"^(Model|Weight|LitEma|Diff)?(EMA|Ema)(Model|V\d|Helper|Weights)?$|^Model_?E[mM][aA](V\d)?$"
@@ -100,7 +102,7 @@ def _around(file: FileModel, node: ast.AST) -> Iterator[ast.AST]:
 
 
 def never_updated(file: FileModel) -> Iterator[ast.Call]:
-    """Averaged models that training code makes and reads, and never moves on nor hands to others."""
+    """Averaged models that training code makes and reads, and never moves on nor hands on."""
     for statement in file.nodes(ast.Assign):
         made, target = statement.value, statement.targets[0]
         if not isinstance(made, ast.Call) or not _AVERAGE_CLASS.search(last_name(made)):

@@ -16,8 +16,8 @@ from trainlint.analysis.receivers import assigned_values, last_name
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
-_BEST = re.compile(
-    r"best|(^|_)(min|max|lowest|highest|smallest|largest|minimum|maximum)(_|$)", re.IGNORECASE
+_EXTREME = re.compile(
+    r"(^|_)(min|max|lowest|highest|smallest|largest|minimum|maximum)(_|$)", re.IGNORECASE
 )
 _DIRECTION_IN_NAME = {
     "higher": re.compile(r"(^|_)(max|highest|largest|maximum)(_|$)", re.IGNORECASE),
@@ -63,19 +63,19 @@ class Pick:
 
     @property
     def saves(self) -> bool:
-        """Whether what is decided is to keep weights, directly under the ``if``."""
+        """Whether what is decided is to keep weights, directly under the ``if``.
+
+        Not where the ``if`` counts epochs without improvement, or its other branch keeps the best.
+        """
         if not isinstance(self.statement, ast.If):
             return True
-        simple = [
-            item
-            for item in self.statement.body
-            if isinstance(item, (ast.Expr, ast.Assign, ast.With))
-        ]
+        counts = any(_counts_up(item) for item in self.statement.body)
+        if counts or any(is_stored(item, self.best) for item in self.statement.orelse):
+            return False
         return any(
-            _SAVES.search(last_name(node.func))
-            for item in simple
+            isinstance(node, ast.Call) and _SAVES.search(last_name(node.func))
+            for item in self.statement.body
             for node in ast.walk(item)
-            if isinstance(node, ast.Call)
         )
 
     @property
@@ -130,11 +130,15 @@ def _pick(statement: ast.If | ast.Assign, comparison: ast.Compare) -> Pick | Non
 
 
 def is_best(node: ast.expr) -> bool:
-    """Whether an expression is a variable that is called the best of something."""
+    """Whether an expression is a variable for the best of something: ``best``, ``min_loss``."""
     if isinstance(node, ast.Subscript):
-        names = [last_name(node.value), *_words(node.slice)]
-        return any(map(_BEST.search, names))
-    return isinstance(node, _TARGETS) and bool(_BEST.search(last_name(node)))
+        return any(map(_sounds_best, [last_name(node.value), *_words(node.slice)]))
+    return isinstance(node, _TARGETS) and _sounds_best(last_name(node))
+
+
+def _sounds_best(name: str) -> bool:
+    is_extreme = bool(_EXTREME.search(name)) and better_when(name) is not None
+    return "best" in name.lower() or is_extreme
 
 
 def direction(file: FileModel, score: ast.expr, best: ast.expr) -> str | None:
@@ -175,6 +179,14 @@ def _is_negated(node: ast.expr) -> bool:
     )
 
 
+def _counts_up(statement: ast.stmt) -> bool:
+    """``patience += 1`` and ``patience = patience + 1``."""
+    if isinstance(statement, ast.AugAssign):
+        return True
+    value = statement.value if isinstance(statement, ast.Assign) else None
+    return isinstance(value, ast.BinOp) and isinstance(value.right, ast.Constant)
+
+
 def is_stored(statement: ast.AST, target: ast.expr) -> bool:
     """Whether a statement assigns to a variable, as a whole or in a tuple."""
     if isinstance(statement, ast.Assign):
@@ -183,11 +195,13 @@ def is_stored(statement: ast.AST, target: ast.expr) -> bool:
         targets = [statement.target]
     else:
         return False
-    text = ast.unparse(target)
+    texts = {ast.unparse(target)}
+    if isinstance(target, ast.Subscript):
+        texts.add(ast.unparse(target.value))
     parts = [
         part for item in targets for part in (item.elts if isinstance(item, ast.Tuple) else [item])
     ]
-    return any(ast.unparse(part) == text for part in parts)
+    return any(ast.unparse(part) in texts for part in parts)
 
 
 def stores(file: FileModel, pick: Pick) -> list[ast.stmt]:

@@ -43,7 +43,10 @@ def bypasses(run: Run) -> Iterator[Bypass]:
         assert isinstance(wrapper, Object)
         inside = _layers_inside(wrapper)
         for backward in order[position:]:
-            if backward.kind is EventKind.BACKWARD and _goes_around(backward, wrapper, inside):
+            if backward.kind is not EventKind.BACKWARD:
+                continue
+            same = [event for event in order if event.node is backward.node]
+            if _goes_around(same, inside):
                 forward = _last_forward(order[position:], backward, inside)
                 if forward is not None:
                     node, file = _outermost_call(run, forward, wrapper)
@@ -62,12 +65,17 @@ def _layers_inside(wrapper: Object) -> set[Value]:
     return set(layers(wrapped))
 
 
-def _goes_around(backward: Event, wrapper: Object, inside: set[Value]) -> bool:
-    trained: set[Value] = set()
-    for loss in elements(backward.target):
-        if isinstance(loss, Tensor):
-            trained |= {part for module in loss.trains for part in _unwrapping(module)}
-    return wrapper not in trained and not inside.isdisjoint(trained)
+def _goes_around(backward: list[Event], inside: set[Value]) -> bool:
+    """Whether on no path through one ``backward()`` the loss has passed through a wrapper."""
+    trained = {
+        part
+        for event in backward
+        for loss in elements(event.target)
+        if isinstance(loss, Tensor)
+        for module in loss.trains
+        for part in _unwrapping(module)
+    }
+    return not any(map(_is_wrapper, trained)) and not inside.isdisjoint(trained)
 
 
 def _unwrapping(module: Value) -> Iterator[Value]:
@@ -75,7 +83,9 @@ def _unwrapping(module: Value) -> Iterator[Value]:
     for option in elements(module):
         current: Value = option
         yield current
-        while isinstance(current, Object) and current.dotted in modules.WRAPPERS and current.arguments:
+        while (
+            isinstance(current, Object) and current.dotted in modules.WRAPPERS and current.arguments
+        ):
             inner = current.arguments[0]
             yield from elements(inner)
             current = inner
@@ -86,7 +96,9 @@ def _last_forward(order: list[Event], backward: Event, inside: set[Value]) -> Ev
     for event in order:
         if event is backward:
             return found
-        if event.kind is EventKind.FORWARD and any(item in inside for item in elements(event.target)):
+        if event.kind is EventKind.FORWARD and any(
+            item in inside for item in elements(event.target)
+        ):
             found = event
     return found
 
@@ -95,8 +107,11 @@ def _outermost_call(run: Run, forward: Event, wrapper: Object) -> tuple[ast.AST,
     """Of calls within methods of the model, the one that training code makes."""
     inner = next(elements(wrapper.arguments[0]), None)
     for step in around(run.trace, forward):
-        is_method = isinstance(step, Call) and isinstance(inner, Instance)
-        if is_method and isinstance(step, Call) and isinstance(inner, Instance):
-            if step.function.owner in inner.definition.ancestors():
-                return step.node, step.file
+        is_method = (
+            isinstance(step, Call)
+            and isinstance(inner, Instance)
+            and step.function.owner in inner.definition.ancestors()
+        )
+        if is_method and isinstance(step, Call):
+            return step.node, step.file
     return forward.node, forward.file

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.receivers import last_name
+from trainlint.analysis.roles import Role, by_name
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
@@ -17,7 +18,9 @@ _SOUNDS_LIKE_WEIGHTS = re.compile(
     r"|^net|(^|\W)(net|G|D)(_|\W|$)",
     re.IGNORECASE,
 )
-_DATA = re.compile(r"data|vocab|corpus|cache|token|label|split|feature|embedding|queue|memory|index")
+_DATA = re.compile(
+    r"data|vocab|corpus|cache|token|label|split|feature|embedding|queue|memory|index"
+)
 
 
 def checkpoint_loads(file: FileModel) -> Iterator[ast.Call]:
@@ -52,7 +55,9 @@ def becomes_weights(file: FileModel, call: ast.Call) -> bool:
 
 
 def sounds_like_weights(file: FileModel, call: ast.Call) -> bool:
-    """Whether the path, or the name that the result gets, speaks of a checkpoint and not of data."""
+    """Whether the path, or the name of the result, speaks of a checkpoint and not of data."""
+    if any(last_name(parent) == "load_state_dict" for parent in _around(file, call)):
+        return False
     path = ast.unparse(call.args[0]) if call.args else ""
     text = f"{path} {bound_name(file, call) or ''}"
     return bool(_SOUNDS_LIKE_WEIGHTS.search(text)) and not _DATA.search(text)
@@ -68,13 +73,18 @@ def bound_name(file: FileModel, call: ast.Call) -> str | None:
     return last_name(statement.targets[0])
 
 
-def _around(file: FileModel, node: ast.AST) -> Iterator[ast.AST]:
+def _around(file: FileModel, node: ast.AST) -> Iterator[ast.expr]:
     """The expressions that hold an expression, innermost first."""
     current = file.index.parents.get(node)
     while isinstance(current, (ast.expr, ast.keyword)):
-        yield current
+        if isinstance(current, ast.expr):
+            yield current
         current = file.index.parents.get(current)
 
 
 def _is_load_state_dict(node: ast.AST) -> bool:
-    return isinstance(node, ast.Call) and last_name(node) in ("load_state_dict", "load_my_state_dict")
+    """A schedule's state is numbers: no device matters to it."""
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    is_schedule = by_name(last_name(node.func.value)) is Role.SCHEDULER
+    return node.func.attr == "load_state_dict" and not is_schedule

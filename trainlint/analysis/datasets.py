@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import ast
-import re
 
-from trainlint.analysis.knowledge.training import sounds_like_evaluation, speaks_of_training
 from trainlint.analysis.loaders import Loader, Purpose, purpose_of_names
 from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
 
@@ -26,9 +24,6 @@ _EVALUATION_FLAGS = frozenset(
     {"test", "is_test", "val", "is_val", "validation", "valid", "is_valid", "is_eval", "testing"}
 )
 _TRAIN_IS_SECOND = frozenset({"MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100"})
-_NO_DATA = re.compile(
-    r"transform|(^|_)(tf|tfm|tfms|tsfm|trans|aug)(_|s|\d|$)|augment|collate|token|process", re.I
-)
 _STREAMS = ("torch.utils.data.IterableDataset", "torch.utils.data.ChainDataset", "webdataset.")
 _UNSEEN_ORDER = ("torch.utils.data.random_split",)
 
@@ -110,20 +105,3 @@ def _as_flag(value: Value) -> set[Purpose]:
     if not isinstance(value, Constant) or not isinstance(value.value, bool):
         return set()
     return {Purpose.TRAINING if value.value else Purpose.EVALUATION}
-
-
-def names_in_source(made: ast.Call) -> list[str]:
-    """Paths and names that a dataset is made from; not those of its transforms."""
-    arguments = [
-        *made.args,
-        *(item.value for item in made.keywords if not _NO_DATA.search(item.arg or "")),
-    ]
-    found: list[str] = []
-    for argument in arguments:
-        for node in ast.walk(argument):
-            text = getattr(node, "id", None) or getattr(node, "attr", None)
-            if isinstance(node, ast.Constant) and isinstance(node.value, str):
-                text = node.value
-            if text and not _NO_DATA.search(text):
-                found.append(text)
-    return [text for text in found if speaks_of_training(text) or sounds_like_evaluation(text)]

@@ -58,21 +58,34 @@ class FunctionDefinition:
         return [name for item in expressions if (name := self.file.qualified(item))]
 
     @cached_property
+    def _body(self) -> tuple[list[ast.Call], frozenset[str], frozenset[str]]:
+        calls: list[ast.Call] = []
+        names: set[str] = set()
+        attributes: set[str] = set()
+        for node in ast.walk(self.node):
+            if isinstance(node, ast.Name):
+                names.add(node.id)
+            elif isinstance(node, ast.Attribute):
+                attributes.add(node.attr)
+            elif isinstance(node, ast.Call):
+                calls.append(node)
+        return calls, frozenset(names), frozenset(attributes)
+
+    @property
     def calls(self) -> list[ast.Call]:
         """All calls in the body, those in nested functions included."""
-        return [node for node in ast.walk(self.node) if isinstance(node, ast.Call)]
+        return self._body[0]
 
-    @cached_property
+    @property
     def names_read(self) -> frozenset[str]:
         """All plain names in the body."""
-        return frozenset(node.id for node in ast.walk(self.node) if isinstance(node, ast.Name))
+        return self._body[1]
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """What the body calls and which attributes it reads; plain variables do not count."""
         called = {call.func.id for call in self.calls if isinstance(call.func, ast.Name)}
-        attributes = {node.attr for node in ast.walk(self.node) if isinstance(node, ast.Attribute)}
-        return frozenset(called | attributes)
+        return self._body[2] | called
 
     @cached_property
     def is_static(self) -> bool:

@@ -20,12 +20,19 @@ from trainlint.analysis.protocols.modes import (
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Event, EventKind, Loop, steps
 from trainlint.analysis.values import Instance, Object, Value, elements
+from trainlint.scout import pattern
 
-# A file without any of these words evaluates at most for others: then their calls are judged.
-SPEAKS_OF_EVALUATION = (
-    rb"(?i:(?<![a-z])(?:val(?!u)|valid|test|tst|eval|dev(?!ice)|holdout|infer|predict)"
-    rb"|(?:val|valid|validation|test|eval)_?(?:loader|dl|iter|set|data))"
-)
+_WORD = rb"(?i:(?<![a-z])(?:val(?!u)|tst|eval|dev(?!ice)|infer|predict|test|holdout))"
+_DATA = rb"(?i:loader|batch|data|iter|samples|set\b|_dl\b)"
+_HEADER = rb"^[ \t]*(?:async[ \t]+)?"
+EVALUATES = pattern(_HEADER + rb"for\b[^\n]*\bin\b[^\n#]*?" + _WORD) | pattern(
+    _HEADER + rb"def[ \t]+\w*?" + _WORD
+) & pattern(_HEADER + rb"for\b[^\n]*\bin\b[^\n#]*?" + _DATA)
+"""An evaluation shows in a loop's header, or in a function's name and a loop over data.
+
+Where neither does, the file evaluates at most for others, and then their calls are judged.
+"""
+SWITCHES_TO_EVALUATION = pattern(rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?\w+\s*\)")
 _TRAINS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP, EventKind.ZERO_GRAD})
 
 
@@ -168,9 +175,13 @@ def _sounds_right(loop: Loop) -> bool:
 
 
 def is_unit_test(file: FileModel) -> bool:
-    """There, ``test_something`` says nothing about evaluation, and nobody minds a graph."""
-    stem = file.path.stem
-    return stem == "tests" or stem.startswith("test_") or stem.endswith("_test")
+    """There, ``test_something`` says nothing about evaluation, and nobody minds a graph.
+
+    A script ``test_net.py`` that evaluates a network is none.
+    """
+    stem, text = file.path.stem, file.source.text
+    is_named_so = stem == "tests" or stem.startswith("test_") or stem.endswith("_test")
+    return is_named_so and any(word in text for word in ("def test_", "pytest", "unittest"))
 
 
 def _walks_batches(loop: Loop) -> bool:

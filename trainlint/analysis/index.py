@@ -13,6 +13,23 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
+_BINDERS = frozenset(
+    {
+        ast.Name, ast.arg, ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.alias,
+        ast.Global, ast.Nonlocal,
+    }
+)  # fmt: skip
+_WITHOUT_PLACE = frozenset({"ctx", "op", "ops"})
+_CHILD_FIELDS: dict[type[ast.AST], tuple[str, ...]] = {}
+
+
+def _child_fields(kind: type[ast.AST]) -> tuple[str, ...]:
+    """The fields of a kind of node that can hold nodes, operators and contexts apart."""
+    if kind is ast.Constant:
+        return ()
+    return tuple(name for name in kind._fields if name not in _WITHOUT_PLACE)
+
+
 class TreeIndex:
     """Answers where a node stands and what a name is bound to, without walking again."""
 
@@ -89,25 +106,33 @@ class TreeIndex:
 
     def _walk(self) -> None:
         stack: list[tuple[ast.AST, Scope]] = [(self.tree, self.tree)]
-        parents, by_type = self.parents, self._by_type
+        parents, by_type, bind = self.parents, self._by_type, self._bind
         while stack:
             node, scope = stack.pop()
-            by_type[type(node)].append(node)
-            self._bind(node, scope)
-            inner = node if isinstance(node, _SCOPES) else scope
-            children: list[tuple[ast.AST, Scope]] = []
-            for field in node._fields:
+            kind = type(node)
+            by_type[kind].append(node)
+            if kind in _BINDERS:
+                bind(node, scope)
+            fields = _CHILD_FIELDS.get(kind)
+            if fields is None:
+                fields = _CHILD_FIELDS[kind] = _child_fields(kind)
+            if not fields:
+                continue
+            inner = node if kind in _SCOPES else scope
+            first = len(stack)
+            for field in fields:
                 value = getattr(node, field, None)
-                if isinstance(value, list):
+                if value is None:
+                    continue
+                if type(value) is list:
                     for item in value:
                         if isinstance(item, ast.AST):
                             parents[item] = node
-                            children.append((item, inner))
-                elif isinstance(value, ast.AST) and not isinstance(value, ast.expr_context):
+                            stack.append((item, inner))  # type: ignore[arg-type]
+                elif isinstance(value, ast.AST):
                     parents[value] = node
-                    children.append((value, inner))
-            children.reverse()
-            stack.extend(children)
+                    stack.append((value, inner))  # type: ignore[arg-type]
+            stack[first:] = stack[first:][::-1]
 
     def _bind(self, node: ast.AST, scope: Scope) -> None:
         if isinstance(node, ast.Name):

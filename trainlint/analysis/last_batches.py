@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
 _TRAINS = frozenset({"backward", "step", "zero_grad", "manual_backward"})
+_SEVERAL = re.compile(r"(loader|set|dl)s$|^(items|values)$", re.IGNORECASE)
 _ONE_BATCH = re.compile(r"batch_size\s*=\s*len\(|islice|\bnext\(")
 
 
@@ -45,13 +46,10 @@ def last_batch_scores(file: FileModel) -> Iterator[LastBatchScore]:
 
 
 def _evaluates(file: FileModel, loop: ast.For) -> bool:
-    walked = [
-        last_name(node)
-        for node in ast.walk(loop.iter)
-        if isinstance(node, (ast.Name, ast.Attribute))
-    ]
+    walked = list(_walked(file, loop))
     loaders = [name for name in walked if looks_like_loader(name)]
-    if not loaders or any(map(speaks_of_training, walked)):
+    is_of_several = any(map(_SEVERAL.search, walked))
+    if not loaders or is_of_several or any(map(speaks_of_training, walked)):
         return False
     function = file.index.enclosing_function(loop)
     around = [function.name] if function is not None else []
@@ -61,6 +59,18 @@ def _evaluates(file: FileModel, loop: ast.For) -> bool:
         isinstance(node, ast.Break) or (isinstance(node, ast.Attribute) and node.attr in _TRAINS)
         for node in ast.walk(loop)
     )
+
+
+def _walked(file: FileModel, loop: ast.For) -> Iterator[str]:
+    """What a loop walks, by name: ``data.val_loader`` by the last, ``loaders["val"]`` by both."""
+    for node in ast.walk(loop.iter):
+        parent = file.index.parents.get(node)
+        if isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node:
+            continue
+        if isinstance(node, (ast.Name, ast.Attribute)):
+            yield last_name(node)
+        elif isinstance(node, ast.Subscript) and isinstance(node.slice, ast.Constant):
+            yield f"{last_name(node.value).removesuffix('s')}_{node.slice.value!s}"
 
 
 def _scores(file: FileModel, loop: ast.For) -> Iterator[LastBatchScore]:

@@ -8,8 +8,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
-from trainlint.analysis.callers import callers
-from trainlint.analysis.evaluations import trains
+from trainlint.analysis.callers import callers, known_callers
+from trainlint.analysis.definitions import FunctionDefinition
+from trainlint.analysis.evaluations import is_unit_test, trains
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import (
@@ -19,9 +20,10 @@ from trainlint.analysis.knowledge.training import (
 )
 from trainlint.analysis.ownership import reachable
 from trainlint.analysis.trace import Call, Event, EventKind, Loop, Trace, parts, steps
-from trainlint.analysis.values import Object, Value, elements
+from trainlint.analysis.values import Group, Object, Value, elements, options
 
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "batch_sampler": 4}
+_ORDER = frozenset({"shuffle", "sampler", "batch_sampler"})
 _SAME_OBJECT = (ast.IfExp, ast.Await, ast.Starred)
 
 
@@ -72,9 +74,15 @@ class Loader:
 
     @property
     def has_unseen_arguments(self) -> bool:
-        """Whether ``**options`` that the model cannot open are among its arguments."""
-        return "**" in self.value.keywords or any(
-            isinstance(item, ast.Starred) for item in self.call.args
+        """Whether ``*arguments`` or ``**options`` may decide on its order unseen."""
+        if any(isinstance(item, ast.Starred) for item in self.call.args):
+            return True
+        return any(
+            not isinstance(item, Group)
+            or item.keys is None
+            or item.open
+            or not _ORDER.isdisjoint(map(str, item.keys))
+            for item in options(self.value.keywords.get("**"))
         )
 
     def expression(self, name: str) -> ast.expr | None:
@@ -135,14 +143,38 @@ class Loader:
 
 
 def loaders_of(file: FileModel) -> Iterator[Loader]:
-    """The loaders that the runs reaching a file's code make, in this file and in its helpers."""
+    """The loaders that the runs reaching a file's code make, in this file and in its helpers.
+
+    Unit tests do not count as callers: they pass the same toy data for everything.
+    """
+    seen: set[ast.Call] = set()
     for run in file.runs:
         own = list(_made(run, Walks(run), run.trace, ()))
-        outside = callers(run) if own else None
-        for other in outside or []:
+        seen |= {loader.call for loader in own}
+        found = (callers(run) or []) if own else []
+        outside = [other for other in found if not is_unit_test(other.file)]
+        for other in outside:
             yield from _made(other, Walks(other), other.trace, ())
         if not outside:
             yield from own
+    for constructor in _unseen_constructors(file, seen):
+        for other in known_callers(Run(file, constructor, [], frozenset(), complete=True)):
+            if not is_unit_test(other.file):
+                yield from _made(other, Walks(other), other.trace, ())
+
+
+def _unseen_constructors(file: FileModel, seen: set[ast.Call]) -> Iterator[FunctionDefinition]:
+    """Constructors whose loaders are made only where other files make the objects."""
+    for owner in file.classes.values():
+        method = owner.own_methods.get("__init__")
+        made = ast.walk(method.node) if method is not None else ()
+        if method is not None and any(
+            isinstance(node, ast.Call)
+            and node not in seen
+            and file.qualified(node.func) in LOADER_CLASSES
+            for node in made
+        ):
+            yield method
 
 
 def _made(run: Run, walks: Walks, trace: Trace, calls: tuple[Call, ...]) -> Iterator[Loader]:

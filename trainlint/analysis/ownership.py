@@ -75,6 +75,17 @@ def may_touch(event: Event, *subjects: Value) -> bool:
     return any(option in held for subject in subjects for option in elements(subject))
 
 
+def networks(values: Iterable[Value]) -> set[Value]:
+    """The modules among some values, out of choices and wrappers."""
+    return {unwrapped(item) for value in values for item in elements(value)}
+
+
+def trained_networks(loss: Value | None) -> set[Value]:
+    """The modules that a backward pass from a loss reaches."""
+    found = (item for item in elements(loss) if isinstance(item, Tensor))
+    return networks(module for tensor in found for module in tensor.trains)
+
+
 def are_apart(first: Value, second: Value) -> bool:
     """Whether two values (optimizers, modules, parameters) certainly share no parameter."""
     one, other = _parameter_owners(first), _parameter_owners(second)

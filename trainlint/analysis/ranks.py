@@ -17,7 +17,7 @@ _SPEAKS_OF_RANK = re.compile(
     r"|\bgpu(_id)?\s*==",
     re.IGNORECASE,
 )
-_DISTRIBUTED = re.compile(r"\binit_process_group\b|\bDistributedDataParallel\b|\bDDP\(|LOCAL_RANK")
+_DISTRIBUTED = re.compile(r"\binit_process_group\(|\bDistributedDataParallel\(|\bDDP\(|LOCAL_RANK")
 _LEAVES = (ast.Return, ast.Continue, ast.Raise)
 
 
@@ -38,7 +38,9 @@ def rank_guards(file: FileModel, node: ast.AST) -> list[ast.If]:
     """
     found: list[ast.If] = []
     current: ast.AST = file.index.statement(node)
-    while not isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)):
+    while not isinstance(
+        current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Module)
+    ):
         parent = file.index.parents[current]
         if isinstance(current, ast.stmt):
             found.extend(_leaving_before(block_of(file, current), current))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import lru_cache
 
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT
@@ -28,9 +29,12 @@ _BUILDING_WORDS = frozenset({"nn", "F", "torch", "functional", "deepcopy", "auto
 def speaks_of_training(function: FunctionDefinition) -> bool:
     """Whether a verb of training, or a loss, is called or read as an attribute inside."""
     words = function.vocabulary
-    return not words.isdisjoint(TRAINING_WORDS) or any(
-        _LOSS_CALL.search(f"{word}(") or "loader" in word.lower() for word in words
-    )
+    return not words.isdisjoint(TRAINING_WORDS) or any(map(_names_loss_or_loader, words))
+
+
+@lru_cache(maxsize=10_000)
+def _names_loss_or_loader(word: str) -> bool:
+    return _LOSS_CALL.search(f"{word}(") is not None or "loader" in word.lower()
 
 
 def leads_to_training(function: FunctionDefinition, depth: int = 3) -> bool:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis.checkpoint_loads import becomes_weights, bound_name, checkpoint_loads
 from trainlint.analysis.receivers import last_name, made_role, receiver_role
-from trainlint.analysis.roles import Role
+from trainlint.analysis.roles import Role, by_name
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
@@ -25,6 +25,7 @@ _KEYS = {
 }
 # Follows the epoch that it is given, or that the optimizer remembers.
 _REPLAYED = re.compile(r"last_epoch|sched\w*\.step\(\s*[\w.]*(epoch|step|iter)")
+_IS_TOLD = re.compile(r"start_?epoch|\.epoch\b|start_?step|global_?step|offset")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -52,7 +53,9 @@ def resumes(file: FileModel) -> Iterator[Resume]:
             missing = tuple(
                 role
                 for role in _STATEFUL
-                if role in made and role not in restored and not _needs_no_state(file, role, made[role])
+                if role in made
+                and role not in restored
+                and not _needs_no_state(file, role, made[role])
             )
             yield Resume(load, missing)
 
@@ -63,9 +66,11 @@ def _made_parts(file: FileModel) -> dict[Role, list[ast.expr]]:
     for statement in file.nodes(ast.Assign):
         value = statement.value
         values = [value.body, value.orelse] if isinstance(value, ast.IfExp) else [value]
+        named = by_name(last_name(statement.targets[0]))
         for item in values:
             role = made_role(file, item)
-            if role in _STATEFUL and role is not None:
+            is_number = role is Role.SCHEDULER and named is not role
+            if role in _STATEFUL and role is not None and not is_number:
                 found.setdefault(role, []).append(item)
     return found
 
@@ -79,7 +84,7 @@ def _goes_on(file: FileModel, load: ast.Call) -> bool:
     node: ast.AST | None = load
     while node is not None and not isinstance(node, _FUNCTIONS):
         if isinstance(node, ast.If) and _RESUMES.search(ast.unparse(node.test)):
-            return load not in set(part for item in node.orelse for part in ast.walk(item))
+            return load not in {part for item in node.orelse for part in ast.walk(item)}
         node = file.index.parents.get(node)
     return _counts_on(file, load)
 
@@ -92,14 +97,15 @@ def _counts_on(file: FileModel, load: ast.Call) -> bool:
         for node, key in _reads(file, load, name)
     )
     return counts and any(
-        last_name(call) in ("range", "trange") and len(call.args) > 1
+        last_name(call) in ("range", "trange")
+        and len(call.args) > 1
         and _COUNTER.search(ast.unparse(call.args[0]))
         for call in file.nodes(ast.Call)
     )
 
 
 def _reads(file: FileModel, load: ast.Call, name: str | None) -> Iterator[tuple[ast.AST, str]]:
-    """Where the function reads keys of the checkpoint: ``checkpoint["epoch"]``, ``.get("epoch")``."""
+    """Where the function reads keys of the checkpoint: ``["epoch"]``, ``.get("epoch")``."""
     function = file.index.enclosing_function(load)
     for use in file.nodes(ast.Name):
         if use.id != name or file.index.enclosing_function(use) is not function:
@@ -136,7 +142,9 @@ def _restored_parts(file: FileModel, load: ast.Call) -> set[Role] | None:
 
 def _is_weights(call: ast.Call) -> bool:
     """A receiver of any name that takes what is named as a model's state."""
-    return bool(call.args) and bool(re.search(r"model|net|state_dict|weights", ast.unparse(call.args[0])))
+    return bool(call.args) and bool(
+        re.search(r"model|net|state_dict|weights", ast.unparse(call.args[0]))
+    )
 
 
 def _is_handed_on(file: FileModel, load: ast.Call, name: str) -> bool:
@@ -148,8 +156,10 @@ def _is_handed_on(file: FileModel, load: ast.Call, name: str) -> bool:
         parent = file.index.parents.get(use)
         if isinstance(parent, ast.Return):
             return True
-        is_argument = isinstance(parent, (ast.Call, ast.keyword)) and getattr(parent, "func", None) is not use
-        if is_argument and last_name(parent) not in ("load_state_dict", "print", "len") :  # type: ignore[arg-type]
+        is_argument = (
+            isinstance(parent, (ast.Call, ast.keyword)) and getattr(parent, "func", None) is not use
+        )
+        if is_argument and last_name(parent) not in ("load_state_dict", "print", "len"):  # type: ignore[arg-type]
             return True
     return False
 
@@ -163,4 +173,5 @@ def _needs_no_state(file: FileModel, role: Role, made: list[ast.expr]) -> bool:
             and "momentum" not in ast.unparse(item)
             for item in made
         )
-    return role is Role.SCHEDULER and bool(_REPLAYED.search(file.source.text))
+    is_told = any(_IS_TOLD.search(ast.unparse(item)) for item in made)
+    return role is Role.SCHEDULER and (is_told or bool(_REPLAYED.search(file.source.text)))

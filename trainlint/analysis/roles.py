@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from functools import lru_cache
 
 from trainlint.analysis.definitions import ClassDefinition
 from trainlint.analysis.knowledge import losses, modules, training
@@ -72,6 +73,7 @@ def has_role(value: Value | None, wanted: Role) -> bool:
     return role(value)[0] is wanted
 
 
+@lru_cache(maxsize=10_000)
 def by_name(name: str) -> Role:
     """The part that a name suggests."""
     checks = (

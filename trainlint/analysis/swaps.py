@@ -50,9 +50,10 @@ def swaps_weights_between(file: FileModel, kept: KeptState, restores: list[ast.C
 def swaps_in_training(file: FileModel) -> Iterator[ast.Call]:
     """Calls in a loop that trains which put an average into the model, and are never undone."""
     for call in file.nodes(ast.Call):
-        if _puts_average_in(file, call) and (loop := _training_loop(file, call)) is not None:
-            if not _is_at_the_end(file, call, loop) and not _is_undone(file, call):
-                yield call
+        loop = _training_loop(file, call) if _puts_average_in(file, call) else None
+        if loop is None or _is_at_the_end(file, call, loop) or _is_undone(file, call):
+            continue
+        yield call
 
 
 def _puts_average_in(file: FileModel, call: ast.Call) -> bool:

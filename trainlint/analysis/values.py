@@ -35,10 +35,14 @@ class Value:
 
 @dataclass(eq=False)
 class Unknown(Value):
-    """A value that the model cannot see. ``annotation`` is the class its parameter declares."""
+    """A value that the model cannot see. ``annotation`` is the class its parameter declares.
+
+    ``varies``: it is what a loop walks through, another one on each lap.
+    """
 
     parent: Value | None = field(default=None, repr=False)
     annotation: str | None = None
+    varies: bool = False
 
 
 @dataclass(eq=False)

@@ -45,3 +45,7 @@ class Processed:
         self.data, self.slices = torch.load(folder / "processed_data.pt")
         self.labels = torch.load(folder / "labels.pt")
         self.vocabulary = torch.load(folder / "vocab.pt")
+
+
+def schedules_hold_no_tensors(scheduler, folder):
+    scheduler.load_state_dict(torch.load(folder / "checkpoint" / "scheduler.pt"))

@@ -50,6 +50,16 @@ def by_default(train_set, test_set):
     return train_loader, test_loader
 
 
+def with_workers_on_the_gpu(train_set, use_cuda: bool):
+    options = {"num_workers": 2, "pin_memory": True} if use_cuda else {}
+    train_iter = DataLoader(train_set, batch_size=64, **options)  # expect: train-loader-no-shuffle
+    return {"train_iter": train_iter}
+
+
+def mixup(x, y):
+    return x.lerp(x[torch.randperm(len(x))], 0.5), y
+
+
 # What must not.
 
 
@@ -120,3 +130,10 @@ def options_unseen(train_set, **options):
 def training_scores(train_set):
     train_eval_loader = DataLoader(train_set, batch_size=256)
     return {"train_eval_loader": train_eval_loader}
+
+
+def in_an_order_drawn_before(folder, transform):
+    dataset = torchvision.datasets.ImageFolder(folder, transform)
+    order = torch.randperm(len(dataset)).tolist()
+    train_loader = DataLoader(torch.utils.data.Subset(dataset, order[:1000]), 64)
+    return {"train_loader": train_loader}

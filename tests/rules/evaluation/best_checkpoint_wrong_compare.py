@@ -236,3 +236,26 @@ def by_mode(model, epochs, train, validate, mode, best_loss):
         elif loss < best_loss:
             best_loss = loss
             torch.save(model.state_dict(), "best.pt")
+
+
+def after_a_warm_up(model, epochs, train, min_epoch=3):
+    max_norm = 5
+    for epoch in range(epochs):
+        norm = train(model)
+        if norm > max_norm:
+            torch.save(model.state_dict(), f"exploded{epoch}.pt")
+        if epoch > min_epoch:
+            torch.save(model.state_dict(), "late.pt")
+
+
+def last_one_saved_too(model, epochs, train, validate):
+    best_loss, waited = math.inf, 0
+    for epoch in range(epochs):
+        train(model)
+        loss = validate(model)
+        if loss >= best_loss:
+            waited += 1
+            torch.save(model.state_dict(), "last.pt")
+        if loss < best_loss:
+            best_loss, waited = loss, 0
+            torch.save(model.state_dict(), "best.pt")

@@ -4,7 +4,14 @@ import copy
 
 import torch
 import torchvision
-from torch.utils.data import DataLoader, Dataset, Subset, SubsetRandomSampler, random_split
+from torch.utils.data import (
+    DataLoader,
+    Dataset,
+    DistributedSampler,
+    Subset,
+    SubsetRandomSampler,
+    random_split,
+)
 
 
 # What must be flagged.
@@ -59,6 +66,22 @@ def from_hub(load_dataset):
     raw = load_dataset("squad")
     eval_dataloader = DataLoader(raw["train"], batch_size=8)  # expect: eval-on-train-data
     return eval_dataloader
+
+
+def on_several_devices(train_set, test_set):
+    sampler = DistributedSampler(test_set, shuffle=False)
+    train_loader = DataLoader(train_set, 64, sampler=DistributedSampler(train_set))
+    test_loader = DataLoader(train_set, 64, sampler=sampler)  # expect: eval-on-train-data
+    return train_loader, test_loader
+
+
+def transforms_set_later(folder, augment, plain):
+    train_set = torchvision.datasets.ImageFolder(f"{folder}/train")
+    train_set.transform = augment
+    val_set = torchvision.datasets.ImageFolder(f"{folder}/val")
+    val_set.transform = plain
+    val_loader = DataLoader(train_set, 64)  # expect: eval-on-train-data
+    return val_loader
 
 
 # What must not.

@@ -34,6 +34,13 @@ def in_each_epoch(model, train_one_epoch, loaders, epochs: int):
         print(epoch, val_loss.item())  # expect: last-batch-metric
 
 
+def by_key(model, dataloaders):
+    with torch.no_grad():
+        for x, y in dataloaders["val"]:
+            error = F.l1_loss(model(x), y)
+    return float(error)  # expect: last-batch-metric
+
+
 # What must not.
 
 
@@ -106,3 +113,16 @@ def bound_again(model, val_loader, criterion):
         losses.append(loss)
     loss = torch.stack(losses).mean()
     return loss
+
+
+def several_loaders(model, test_loaders, evaluate):
+    for loader in test_loaders:
+        test_loss = evaluate(model, loader)
+    return test_loss
+
+
+def several_by_name(model, val_loaders, evaluate):
+    for name, loader in val_loaders.items():
+        val_loss = evaluate(model, loader)
+        print(name)
+    return val_loss

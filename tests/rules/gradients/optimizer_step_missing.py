@@ -94,3 +94,29 @@ def engine_does_it(model, loader, optim_b, loss_scaler):
         optim_b.zero_grad()
         loss = F.mse_loss(model(x), y)
         loss_scaler(loss, optim_b, parameters=model.parameters())
+
+
+class Segmenter:
+    def __init__(self):
+        self.build()
+
+    def build(self):
+        self.network = nn.Linear(4, 4)
+        self.tuner_optimizer = torch.optim.Adam(self.network.parameters())
+
+    def fit(self, loader):
+        for x, y in loader:
+            self.network.zero_grad()
+            F.mse_loss(self.network(x), y).backward()
+            self.tuner_optimizer.step()
+        self.build()
+
+
+def by_the_network(model, loader):
+    for_network = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
+    clip = nn.utils.clip_grad_norm_
+    for x, y in loader:
+        model.zero_grad()
+        F.mse_loss(model(x), y).backward()  # expect: optimizer-step-missing
+        clip([p for p in model.parameters() if p.grad is not None], 1.0)
+    return for_network.state_dict()

@@ -141,6 +141,18 @@ def alternating(actor, critic, loader):
         critic_optimizer.zero_grad()
 
 
+def rescaled(model, criterion, loader, optimizer, steps):
+    for i, (x, y) in enumerate(loader):
+        criterion(model(x), y).backward()
+        if (i + 1) % steps == 0:
+            for p in model.parameters():
+                if p.grad is not None:
+                    p.grad *= 1 / steps
+            clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            optimizer.zero_grad(set_to_none=True)
+
+
 def values(model, optimizer, criterion, loader):
     for x, y in loader:
         optimizer.zero_grad()

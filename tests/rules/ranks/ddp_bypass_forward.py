@@ -110,3 +110,16 @@ def average_in_a_wrapper_of_its_own(rank, loader):
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
     return average
+
+
+def wrapped_on_one_path(args, loader, optimizer):
+    model = Net()
+    if args.distributed:
+        model = DDP(model, device_ids=[args.rank])
+    elif args.gpus > 1:
+        model = nn.DataParallel(model)
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()

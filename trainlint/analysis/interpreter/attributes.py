@@ -85,7 +85,8 @@ def element_of(value: Value, key: str) -> Value:
     if has_role(value, Role.LOADER):
         return Tensor(origins=frozenset({"batch"}), hint="batch")
     if key not in value.members:
-        value.members[key] = Unknown(hint=value.hint.removesuffix("s"), parent=value)
+        hint = value.hint.removesuffix("s")
+        value.members[key] = Unknown(hint=hint, parent=value, varies=key == "[each]")
     return value.members[key]
 
 

@@ -126,8 +126,9 @@ def _condition(machine: Machine, test: ast.expr) -> Condition:
     )
     if isinstance(test, (ast.Name, ast.Attribute)):
         value = value_of(machine, test)
-        return Condition(f"#{value.birth}", _birth(value), is_volatile)
+        return Condition(f"#{value.birth}", _birth(value), is_volatile or _varies(value))
     values = [value_of(machine, node) for node in facts.names]
+    is_volatile = is_volatile or any(map(_varies, values))
     identities = ",".join(f"#{value.birth}" for value in values)
     birth = max((_birth(value) for value in values), default=0)
     return Condition(f"{facts.text}|{identities}", birth, is_volatile)
@@ -138,3 +139,10 @@ def _birth(value: Value) -> int:
     while isinstance(value, Unknown) and value.parent is not None:
         value = value.parent
     return value.birth
+
+
+def _varies(value: Value) -> bool:
+    """Whether a value is, or hangs on, what a loop walks through."""
+    while isinstance(value, Unknown) and value.parent is not None and not value.varies:
+        value = value.parent
+    return isinstance(value, Unknown) and value.varies

@@ -23,8 +23,8 @@ from trainlint.analysis.values import (
 )
 
 MAX_CALL_DEPTH = 12
-RUN_BUDGET = 12_000
-FILE_BUDGET = 30_000
+RUN_BUDGET = 10_000
+FILE_BUDGET = 20_000
 
 
 @dataclass

@@ -23,6 +23,9 @@ _WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*")
 def better_when(name: str) -> str | None:
     """``higher`` or ``lower``, where the name of a metric says so; None where not, or both."""
     words = {word.lower() for word in [*_WORD.findall(name), *re.split(r"[\W_]+", name)]}
-    if words & _HIGHER and not words & _LOWER:
-        return "higher"
-    return "lower" if words & _LOWER and not words & _HIGHER else None
+    words |= {word.rstrip("0123456789") for word in words}
+    is_higher = bool(words & _HIGHER)
+    is_lower = bool(words & _LOWER) or any(word.endswith("loss") for word in words)
+    if is_higher is is_lower:
+        return None
+    return "higher" if is_higher else "lower"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 OPTIMIZER_CLASSES = frozenset(
     {
@@ -130,11 +131,13 @@ def speaks_of_training(name: str) -> bool:
     return bool(_TRAIN_WORD.search(name))
 
 
+@lru_cache(maxsize=10_000)
 def sounds_like_training(name: str) -> bool:
     """Whether a name speaks of training data, a training step or a training phase."""
     return bool(_TRAIN_WORD.search(name)) and not sounds_like_evaluation(name)
 
 
+@lru_cache(maxsize=10_000)
 def sounds_like_evaluation(name: str) -> bool:
     """Whether a name speaks of validation, test, evaluation or inference."""
     return bool(_EVALUATION_WORD.search(name))

@@ -64,7 +64,7 @@ class _Placing(Protocol[_State]):
         if kind is EventKind.STEP:
             return _State(STEPPED, event) if state.gradients is FRESH else state
         if kind is EventKind.ZERO_GRAD:
-            return _State(CLEARED)
+            return _State(FRESH if _writes_gradient(event) else CLEARED)
         return _State(FRESH)
 
 
@@ -83,6 +83,11 @@ def lost_clips(run: Run) -> Iterator[LostClip]:
             if FRESH not in found and found != {ENTRY}:
                 steps = [state.step for state in states if state.step is not None]
                 yield LostClip(clip, steps[0] if steps else None)
+
+
+def _writes_gradient(event: Event) -> bool:
+    """``p.grad = ...`` and ``p.grad *= scale`` may give other gradients instead of clearing."""
+    return isinstance(event.node, ast.Attribute)
 
 
 _Awaiting = tuple[str, Event | None]
@@ -108,7 +113,7 @@ class _Using(Protocol[_Awaiting]):
     def event(self, state: _Awaiting, event: Event) -> _Awaiting:
         if event is self._clip:
             return ("awaits", None)
-        if event.kind is EventKind.ZERO_GRAD:
+        if event.kind is EventKind.ZERO_GRAD and not _writes_gradient(event):
             self.instead = self.instead or state[1]
             return ("", None)
         if event.kind is EventKind.STEP and self._is_apart(event):

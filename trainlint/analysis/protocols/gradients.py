@@ -27,8 +27,8 @@ class StaleGradients:
     """An optimizer steps on gradients that ``backward`` added to those of its last step.
 
     ``before``: that step, which is ``step`` itself on the lap before if a loop repeats them.
-    ``cleared_outside`` is a ``zero_grad`` that runs, but only outside the loop that repeats the two:
-    before it, or in a loop around it.
+    ``cleared_outside`` is a ``zero_grad`` that runs, but only outside the loop that repeats the
+    two: before it, or in a loop around it.
     """
 
     optimizer: Value

@@ -8,12 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.ownership import may_touch, owners
+from trainlint.analysis.ownership import may_touch, networks, owners, reachable, trained_networks
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.protocols.gradients import optimizers
-from trainlint.analysis.roles import Role, has_role, owner_of_parameters, unwrapped
+from trainlint.analysis.roles import Role, has_role, owner_of_parameters
 from trainlint.analysis.trace import Event, EventKind, events
-from trainlint.analysis.values import Tensor, Value, elements
+from trainlint.analysis.values import Value, elements
 
 
 class _Phase(enum.Enum):
@@ -44,7 +44,7 @@ class _Losing(Protocol[_State]):
         self.found: dict[LostGradients, None] = {}
         self.seen_at: dict[Event, set[_Phase]] = {}
         self._mine = set(elements(optimizer))
-        self._owners = owners(optimizer)
+        self._owners = networks(owners(optimizer))
         self._alone = alone
 
     def watches(self, event: Event) -> bool:
@@ -86,17 +86,11 @@ class _Losing(Protocol[_State]):
         if self._is_mine(target):
             return True
         is_network = has_role(target, Role.MODULE)
-        cleared = {unwrapped(owner_of_parameters(item)) for item in elements(target)}
+        cleared = networks(owner_of_parameters(item) for item in elements(target))
         return is_network and bool(self._owners) and self._owners <= cleared
 
     def _reaches(self, loss: Value | None) -> bool:
-        trained = {
-            unwrapped(module)
-            for item in elements(loss)
-            if isinstance(item, Tensor)
-            for module in item.trains
-        }
-        return not self._owners.isdisjoint(trained)
+        return not reachable(self._owners).isdisjoint(trained_networks(loss))
 
 
 def lost_gradients(run: Run) -> Iterator[LostGradients]:

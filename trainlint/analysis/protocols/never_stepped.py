@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.ownership import are_apart, may_touch, owners
+from trainlint.analysis.ownership import (
+    are_apart,
+    may_touch,
+    networks,
+    owners,
+    reachable,
+    trained_networks,
+)
 from trainlint.analysis.protocols.gradients import innermost_loop
+from trainlint.analysis.protocols.modes import is_forward
 from trainlint.analysis.roles import Role, has_role
-from trainlint.analysis.trace import Event, EventKind, Loop, events
-from trainlint.analysis.values import Parameters, Tensor, Value, elements
+from trainlint.analysis.trace import Call, Event, EventKind, Loop, events, steps
+from trainlint.analysis.values import Object, Parameters, Value, choice, elements
 
 # Who reads gradients or writes weights may well move the weights by hand.
-_BY_HAND = re.compile(r"\.grad\b|\.data\b|_foreach_|register_hook|fused_backward|post_accumulate")
+_BY_HAND = re.compile(
+    r"\.grad\b(?!\s+is\b|(\.data)?\.(norm|clamp_)\()|\.data\s*[-+*/]?=(?!=)|\.data\.\w+_\(|"
+    r"_foreach_|register_hook|fused_backward|post_accumulate"
+)
 
 
 @dataclass(frozen=True)
@@ -32,11 +44,10 @@ def never_stepped(run: Run) -> Iterator[NeverStepped]:
         return
     seen: set[Loop] = set()
     for zero_grad in events(run.trace, EventKind.ZERO_GRAD):
-        optimizer = zero_grad.target
-        if optimizer is None or not has_role(optimizer, Role.OPTIMIZER):
+        optimizer, loop = _optimizer_of(run, zero_grad.target), innermost_loop(run.trace, zero_grad)
+        if optimizer is None or loop is None or loop in seen:
             continue
-        loop = innermost_loop(run.trace, zero_grad)
-        if loop is None or loop in seen or _may_step(run, optimizer) or _by_hand(zero_grad):
+        if _may_step(run, loop, optimizer) or _by_hand(loop):
             continue
         seen.add(loop)
         backward = next(
@@ -47,39 +58,54 @@ def never_stepped(run: Run) -> Iterator[NeverStepped]:
             ),
             None,
         )
-        if backward is not None and not _by_hand(backward):
+        if backward is not None:
             yield NeverStepped(optimizer, backward, zero_grad)
 
 
-def _may_step(run: Run, optimizer: Value) -> bool:
+def _optimizer_of(run: Run, cleared: Value | None) -> Value | None:
+    """The optimizer that is cleared, or the one that was made for the network that is."""
+    if has_role(cleared, Role.OPTIMIZER) or not has_role(cleared, Role.MODULE):
+        return cleared if has_role(cleared, Role.OPTIMIZER) else None
+    made = [
+        event.target
+        for event in events(run.trace, EventKind.NEW)
+        if isinstance(event.target, Object)
+        and has_role(event.target, Role.OPTIMIZER)
+        and not networks(owners(event.target)).isdisjoint(networks(elements(cleared)))
+    ]
+    return choice(made) if made else None
+
+
+def _may_step(run: Run, loop: Loop, optimizer: Value) -> bool:
+    inside = set(events(loop.body, EventKind.OPAQUE))
     for event in events(run.trace, EventKind.STEP, EventKind.OPAQUE):
         target = event.target
         if event.kind is EventKind.OPAQUE:
-            if may_touch(event, optimizer, *owners(optimizer)):
+            held = owners(optimizer) if event in inside else ()
+            if not has_role(target, Role.SCHEDULER) and may_touch(event, optimizer, *held):
                 return True
         elif target is None or isinstance(target, Parameters) or not are_apart(target, optimizer):
             return True
     hints = {item.hint for item in elements(optimizer)}
-    others = (event for other in run.file.runs if other is not run for event in events(other.trace))
     return any(
-        event.kind is EventKind.STEP and any(item.hint in hints for item in elements(event.target))
-        for event in others
+        not hints.isdisjoint(item.hint for item in elements(step.target))
+        for each in run.file.runs
+        for step in events(each.trace, EventKind.STEP)
     )
 
 
-def _by_hand(event: Event) -> bool:
-    function = event.file.index.enclosing_function(event.node)
-    text = event.file.segment(function) if function else event.file.source.text
-    return bool(_BY_HAND.search(text))
+def _by_hand(loop: Loop) -> bool:
+    """Whether the loop, or a function that it calls, says that gradients are used directly."""
+    texts = [loop.file.segment(loop.node)] if isinstance(loop.node, ast.stmt) else []
+    texts += [
+        step.function.file.segment(step.function.node)
+        for step in steps(loop.body)
+        if isinstance(step, Call) and not is_forward(step)
+    ]
+    return any(_BY_HAND.search(text) for text in texts)
 
 
 def _may_be_for(backward: Event, optimizer: Value) -> bool:
     """Whether the loss does not certainly come from another optimizer's networks alone."""
-    mine = owners(optimizer)
-    trained = {
-        module
-        for item in elements(backward.target)
-        if isinstance(item, Tensor)
-        for module in item.trains
-    }
+    mine, trained = reachable(networks(owners(optimizer))), trained_networks(backward.target)
     return not (mine and trained) or not mine.isdisjoint(trained)
