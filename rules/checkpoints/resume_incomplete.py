@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.resuming import Resume, resumes
 from trainlint.analysis.roles import Role
 from trainlint.finding import Severity
@@ -79,7 +78,7 @@ class ResumeIncomplete(Rule):
     help = "save and load the `state_dict()` of everything that has one, and the epoch"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if is_unit_test(file):
+        if file.is_unit_test:
             return
         for resume in resumes(file):
             if resume.missing:

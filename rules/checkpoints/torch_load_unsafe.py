@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.checkpoint_loads import argument_of, checkpoint_loads
-from trainlint.analysis.evaluations import is_unit_test
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import word
@@ -65,7 +64,7 @@ class TorchLoadUnsafe(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if is_unit_test(file):
+        if file.is_unit_test:
             return
         for call in checkpoint_loads(file):
             given = argument_of(call, len(call.args), _MEANT)

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.datasets import is_random_part, is_stream, purpose_of_dataset
-from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.loaders import Loader, Purpose
 from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
 from trainlint.finding import Applicability, Severity
@@ -83,7 +82,7 @@ class TrainLoaderNoShuffle(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
-        if not is_suspect or is_unit_test(file):
+        if not is_suspect or file.is_unit_test:
             return
         for loader in file.loaders:
             place, call = loader.place("shuffle")

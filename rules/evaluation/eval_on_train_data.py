@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.datasets import purpose_of_dataset
-from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.knowledge.training import sounds_like_evaluation
 from trainlint.analysis.loaders import Loader, Purpose
 from trainlint.analysis.trace import Event, EventKind, events
@@ -78,7 +77,7 @@ class EvalOnTrainData(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if is_unit_test(file) or not self.scout.suspects(
+        if file.is_unit_test or not self.scout.suspects(
             file.source.text.encode("utf-8", "replace")
         ):
             return

@@ -3,7 +3,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.last_batches import last_batch_scores
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
@@ -76,7 +75,7 @@ class LastBatchMetric(Rule):
     help = "add up the score over all batches, weighted by their size"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if is_unit_test(file) or not self.scout.suspects(
+        if file.is_unit_test or not self.scout.suspects(
             file.source.text.encode("utf-8", "replace")
         ):
             return

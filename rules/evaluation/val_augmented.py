@@ -6,7 +6,6 @@ from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.datasets import purpose_of_dataset
-from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.loaders import Loader, Purpose
 from trainlint.analysis.trace import EventKind, events
 from trainlint.analysis.transforms import (
@@ -82,7 +81,7 @@ class ValAugmented(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
-        if not is_suspect or is_unit_test(file):
+        if not is_suspect or file.is_unit_test:
             return
         made = file.loaders
         for loader in made:

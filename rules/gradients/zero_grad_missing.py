@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluations import is_unit_test
 from trainlint.analysis.knowledge.training import looks_like_scaler
 from trainlint.analysis.protocols.gradients import StaleGradients, optimizers, stale_gradients
 from trainlint.analysis.receivers import last_name
@@ -73,7 +72,7 @@ class ZeroGradMissing(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if is_unit_test(file) or _names_zero_grad_only(file):
+        if file.is_unit_test or _names_zero_grad_only(file):
             return
         for run in file.runs:
             for stale in stale_gradients(run):

@@ -10,7 +10,6 @@ from trainlint.analysis.evaluations import (
     EVALUATES,
     Blame,
     evaluation_loop,
-    is_unit_test,
     wrong_evaluations,
 )
 from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
@@ -95,7 +94,7 @@ class EvalMissing(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
-        if is_in_sight and not is_unit_test(file):
+        if is_in_sight and not file.is_unit_test:
             for blame in wrong_evaluations(file, _is_in_train_mode):
                 yield self.report(blame.node, _message(blame), repair=_repair(blame))
 

@@ -10,7 +10,6 @@ from trainlint.analysis.evaluations import (
     SWITCHES_TO_EVALUATION,
     Blame,
     evaluation_loop,
-    is_unit_test,
     trains,
     wrong_evaluations,
 )
@@ -82,14 +81,14 @@ class EvalWithoutNoGrad(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
-        if is_in_sight and not is_unit_test(file):
+        if is_in_sight and not file.is_unit_test:
             for blame in wrong_evaluations(file, _builds_graph):
                 yield self.report(blame.node, _message(blame), repair=_repair(blame))
 
 
 def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:
     is_loop = evaluation_loop(found) is not None
-    if not is_loop and (is_unit_test(found.event.file) or not _is_switched_here(found)):
+    if not is_loop and (found.event.file.is_unit_test or not _is_switched_here(found)):
         return None
     if found.moment.gradients is False:
         return False

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluations import SWITCHES_TO_EVALUATION, contexts, is_unit_test
+from trainlint.analysis.evaluations import SWITCHES_TO_EVALUATION, contexts
 from trainlint.analysis.protocols.modes import TrainedInEval, trained_in_eval
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
@@ -83,7 +83,7 @@ class TrainNotRestored(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
-        if not is_in_sight or is_unit_test(file):
+        if not is_in_sight or file.is_unit_test:
             return
         for run, _ in contexts(file, lambda run: _switches_to_eval(run, file)):
             for found in trained_in_eval(run):

@@ -48,9 +48,21 @@ def bypasses(run: Run) -> Iterator[Bypass]:
             same = [event for event in order if event.node is backward.node]
             if _goes_around(same, inside):
                 forward = _last_forward(order[position:], backward, inside)
-                if forward is not None:
+                if forward is not None and _is_wrapped_around(run, made, forward):
                     node, file = _outermost_call(run, forward, wrapper)
                     yield Bypass(wrapper, node, file, backward)
+
+
+def _is_wrapped_around(run: Run, made: Event, forward: Event) -> bool:
+    """Whether the code that wraps goes on to the forward pass, or is a constructor.
+
+    A helper that returns the wrapper has left it to others which model they call.
+    """
+    wrapping = made.file.index.enclosing_function(made.node)
+    if wrapping is None or wrapping.name == "__init__":
+        return True
+    running = {step.function.node for step in around(run.trace, forward) if isinstance(step, Call)}
+    return wrapping in running or (run.root is not None and run.root.node is wrapping)
 
 
 def _is_wrapper(value: Value | None) -> bool:

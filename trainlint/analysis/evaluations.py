@@ -169,19 +169,9 @@ def _sounds_right(loop: Loop) -> bool:
     if any(sounds_like_evaluation(name) for name in names):
         return True
     function = loop.file.index.enclosing_function(loop.node)
-    if function is None or is_unit_test(loop.file):
+    if function is None or loop.file.is_unit_test:
         return False
     return sounds_like_evaluation(function.name)
-
-
-def is_unit_test(file: FileModel) -> bool:
-    """There, ``test_something`` says nothing about evaluation, and nobody minds a graph.
-
-    A script ``test_net.py`` that evaluates a network is none.
-    """
-    stem, text = file.path.stem, file.source.text
-    is_named_so = stem == "tests" or stem.startswith("test_") or stem.endswith("_test")
-    return is_named_so and any(word in text for word in ("def test_", "pytest", "unittest"))
 
 
 def _walks_batches(loop: Loop) -> bool:

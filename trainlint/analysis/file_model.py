@@ -196,7 +196,12 @@ class FileModel:
 
     @cached_property
     def runs(self) -> list[Run]:
-        """How the file's code runs: together the runs reach all of it that matters for training."""
+        """How the file's code runs: together the runs reach all of it that matters for training.
+
+        Unit tests have none: they train toys, and break the rules of training on purpose.
+        """
+        if self.is_unit_test:
+            return []
         from trainlint.analysis.interpreter import runs_of
 
         return runs_of(self)
@@ -243,6 +248,13 @@ class FileModel:
                 if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
             )
         return self._stored[statement]
+
+    @cached_property
+    def is_unit_test(self) -> bool:
+        """Whether the file holds unit tests; a script ``test_net.py`` that evaluates is none."""
+        stem, text = self.path.stem, self.source.text
+        is_named_so = stem == "tests" or stem.startswith("test_") or stem.endswith("_test")
+        return is_named_so and any(word in text for word in ("def test_", "pytest", "unittest"))
 
     def segment(self, node: ast.stmt) -> str:
         """The source lines of a statement, whole."""

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from trainlint.analysis.callers import callers, known_callers
 from trainlint.analysis.definitions import FunctionDefinition
-from trainlint.analysis.evaluations import is_unit_test, trains
+from trainlint.analysis.evaluations import trains
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import (
@@ -152,14 +152,14 @@ def loaders_of(file: FileModel) -> Iterator[Loader]:
         own = list(_made(run, Walks(run), run.trace, ()))
         seen |= {loader.call for loader in own}
         found = (callers(run) or []) if own else []
-        outside = [other for other in found if not is_unit_test(other.file)]
+        outside = [other for other in found if not other.file.is_unit_test]
         for other in outside:
             yield from _made(other, Walks(other), other.trace, ())
         if not outside:
             yield from own
     for constructor in _unseen_constructors(file, seen):
         for other in known_callers(Run(file, constructor, [], frozenset(), complete=True)):
-            if not is_unit_test(other.file):
+            if not other.file.is_unit_test:
                 yield from _made(other, Walks(other), other.trace, ())
 
 

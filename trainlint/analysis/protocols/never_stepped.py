@@ -24,7 +24,7 @@ from trainlint.analysis.values import Object, Parameters, Value, choice, element
 
 # Who reads gradients or writes weights may well move the weights by hand.
 _BY_HAND = re.compile(
-    r"\.grad\b(?!\s+is\b|(\.data)?\.(norm|clamp_)\()|\.data\s*[-+*/]?=(?!=)|\.data\.\w+_\(|"
+    r"\.grad\b(?!\s+is\b|(\.data)?\.(norm|clamp_)\()|\.data\s*[-+*/]?=(?!=)|\.data\.(?!clamp_)\w+_\(|"
     r"_foreach_|register_hook|fused_backward|post_accumulate"
 )
 
