@@ -39,11 +39,16 @@ class _Words(Scout):
 
 
 class _Pattern(Scout):
+    """Remembers its last answer: rules share patterns, and ask about one file after the other."""
+
     def __init__(self, regex: bytes) -> None:
         self._search = re.compile(regex, re.MULTILINE).search
+        self._last: tuple[bytes, bool] = (b"", self._search(b"") is not None)
 
     def suspects(self, source: bytes) -> bool:
-        return self._search(source) is not None
+        if source is not self._last[0]:
+            self._last = (source, self._search(source) is not None)
+        return self._last[1]
 
 
 class _All(Scout):

@@ -73,8 +73,8 @@ class BestStateAlias(Rule):
 
     code = "TLC001"
     severity = Severity.ERROR
-    scout = word("state_dict") & word("load_state_dict", "est", "opt", "top") | pattern(
-        rb"(?i)\bbest\w*(model|net)?\w*\s*=\s*\w"
+    scout = word("state_dict") | word("torch") & pattern(
+        rb"(?i)best|(opt|optimal|top)_(model|state|weights|wts|params)"
     )
     help = "keep `copy.deepcopy(model.state_dict())`, or write the weights to disk at once"
     fix_safety = Applicability.SAFE

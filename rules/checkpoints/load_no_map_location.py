@@ -9,12 +9,13 @@ from trainlint.analysis.checkpoint_loads import (
     argument_of,
     becomes_weights,
     checkpoint_loads,
+    reads_own_file,
     sounds_like_weights,
 )
 from trainlint.analysis.ranks import is_distributed, rank_guards
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern, word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -62,13 +63,15 @@ class LoadNoMapLocation(Rule):
 
     code = "TLC004"
     severity = Severity.INFO
-    scout = word("torch") & word("load(")
+    scout = word("torch") & pattern(rb"load\s*\(")
     help = 'pass `map_location="cpu"`, and let `load_state_dict` copy to the model\'s device'
     fix_safety = Applicability.SAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
         for call in checkpoint_loads(file):
-            if argument_of(call, 1, "map_location") is not None or _is_on_gpu_for_sure(file, call):
+            if argument_of(call, 1, "map_location") is not None:
+                continue
+            if _is_on_gpu_for_sure(file, call) or reads_own_file(file, call):
                 continue
             goes_into_model = becomes_weights(file, call)
             if goes_into_model or sounds_like_weights(file, call):

@@ -8,7 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.checkpoint_loads import argument_of, checkpoint_loads
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern, word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -59,7 +59,7 @@ class TorchLoadUnsafe(Rule):
 
     code = "TLC005"
     severity = Severity.WARNING
-    scout = word("torch") & word("load(")
+    scout = word("torch") & pattern(rb"load\s*\(")
     help = "pass `weights_only=True`, or keep weights in safetensors files"
     fix_safety = Applicability.UNSAFE
 

@@ -78,6 +78,7 @@ class BestCheckpointWrongCompare(Rule):
         pattern(rb"(?i)best|min|max|lowest|highest|smallest|largest")
         & word("<", ">", "max(", "min(")
         & word("torch")
+        & word("save", "state_dict", "deepcopy")
     )
     help = "start from the worst value, compare the way the metric improves, store the new best"
 

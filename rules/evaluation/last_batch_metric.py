@@ -3,10 +3,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.evaluations import EVALUATES
 from trainlint.analysis.last_batches import last_batch_scores
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import word
 
 
 class LastBatchMetric(Rule):
@@ -54,24 +55,7 @@ class LastBatchMetric(Rule):
 
     code = "TLE004"
     severity = Severity.ERROR
-    scout = (
-        pattern(rb"\bfor\b.*\bin\b")
-        & word(
-            "val",
-            "Val",
-            "test",
-            "Test",
-            "eval",
-            "dev",
-            "tst",
-            "infer",
-            "predict",
-            "VAL",
-            "TEST",
-            "holdout",
-        )
-        & word("torch")
-    )
+    scout = EVALUATES & word("torch")
     help = "add up the score over all batches, weighted by their size"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -63,7 +63,7 @@ class TrainingUnderNoGrad(Rule):
 
     code = "TLG014"
     severity = Severity.ERROR
-    scout = word("no_grad", "inference_mode")
+    scout = word("no_grad", "inference_mode") & word("backward(", ".step(", "def train", "fit(")
     help = "take the training step out of `no_grad()`; decorate evaluation only"
 
     def check(self, file: FileModel) -> Iterator[Report]:

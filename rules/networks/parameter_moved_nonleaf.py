@@ -10,7 +10,7 @@ from trainlint.analysis.knowledge.training import is_optimizer_class, looks_like
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import pattern, word
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -92,7 +92,9 @@ class ParameterMovedNonleaf(Rule):
 
     code = "TLN005"
     severity = Severity.ERROR
-    scout = word("Parameter", "requires_grad")
+    scout = word("Parameter", "requires_grad") & pattern(
+        rb"(?:Parameter|requires_grad)[^\n]*\)[ \t]*\.|^[ \t]*[^\n#]*\)\)*[ \t]*\.(?:to|cuda|cpu|half|float|double|bfloat16|type)\("
+    )
     help = "do the operation inside: `nn.Parameter(x.to(device))`, or move the whole module"
     fix_safety = Applicability.SAFE
 

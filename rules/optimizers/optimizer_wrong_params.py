@@ -73,7 +73,7 @@ class OptimizerWrongParams(Rule):
 
     code = "TLO008"
     severity = Severity.ERROR
-    scout = word("parameters()", "load_state_dict")
+    scout = word("optim", "Optim") & word("parameters()", "load_state_dict")
     help = "give each optimizer the parameters, and the state, of its own network"
 
     def check(self, file: FileModel) -> Iterator[Report]:

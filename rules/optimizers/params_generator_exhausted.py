@@ -57,7 +57,7 @@ class ParamsGeneratorExhausted(Rule):
 
     code = "TLO009"
     severity = Severity.ERROR
-    scout = word("parameters", "requires_grad")
+    scout = word("parameters", "requires_grad") & word("optim", "Optim", "clip_grad")
     help = "keep a list: `list(model.parameters())`"
     fix_safety = Applicability.SAFE
 

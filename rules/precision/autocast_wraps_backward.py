@@ -63,7 +63,7 @@ class AutocastWrapsBackward(Rule):
 
     code = "TLP006"
     severity = Severity.INFO
-    scout = word("backward")
+    scout = word("backward") & word("autocast")
     help = "leave the autocast region before `backward()`"
     fix_safety = Applicability.SAFE
 

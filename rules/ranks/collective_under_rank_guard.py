@@ -19,9 +19,7 @@ _COLLECTIVES = frozenset(
         "scatter_object_list",
     }
 )  # fmt: skip
-_OF_ACCELERATOR = frozenset(
-    {"gather", "gather_for_metrics", "reduce", "wait_for_everyone", "save_state"}
-)
+_OF_ACCELERATOR = frozenset({"gather", "gather_for_metrics", "reduce", "wait_for_everyone"})
 _ACCELERATOR = re.compile(r"accelerator$", re.IGNORECASE)
 # Which process this is, and nothing else: one of all goes in.
 _ONE_RANK = re.compile(
@@ -77,7 +75,7 @@ class CollectiveUnderRankGuard(Rule):
 
     code = "TLR005"
     severity = Severity.ERROR
-    scout = word(*sorted(_COLLECTIVES | _OF_ACCELERATOR)) & pattern(rb"(?i)rank|is_main|master")
+    scout = word(*sorted(_COLLECTIVES | _OF_ACCELERATOR)) & pattern(rb"(?i)rank|main|master")
     help = "call it on all ranks, and let one of them use the result"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -70,7 +70,9 @@ class DdpBypassForward(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if _exchanges_gradients_itself(file):
+        # Wrapping and training may be in different files: this one must hold both.
+        is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        if not is_suspect or _exchanges_gradients_itself(file):
             return
         reported: set[ast.AST] = set()
         for run in file.runs:

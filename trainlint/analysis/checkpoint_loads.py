@@ -63,6 +63,25 @@ def sounds_like_weights(file: FileModel, call: ast.Call) -> bool:
     return bool(_SOUNDS_LIKE_WEIGHTS.search(text)) and not _DATA.search(text)
 
 
+def reads_own_file(file: FileModel, call: ast.Call) -> bool:
+    """Whether the same file writes through a handle of the same name: ``with open(p) as f``."""
+    handle = call.args[0] if call.args else None
+    if not isinstance(handle, ast.Name):
+        return False
+    opened = any(
+        isinstance(item.optional_vars, ast.Name)
+        and item.optional_vars.id == handle.id
+        and isinstance(item.context_expr, ast.Call)
+        and last_name(item.context_expr) == "open"
+        for block in file.nodes(ast.With)
+        for item in block.items
+    )
+    return opened and any(
+        len(save.args) > 1 and ast.unparse(save.args[1]) == handle.id
+        for save in file.calls("torch.save")
+    )
+
+
 def bound_name(file: FileModel, call: ast.Call) -> str | None:
     """The variable that the result, or one element of it, is bound to."""
     statement = file.index.statement(call)

@@ -49,3 +49,11 @@ class Processed:
 
 def schedules_hold_no_tensors(scheduler, folder):
     scheduler.load_state_dict(torch.load(folder / "checkpoint" / "scheduler.pt"))
+
+
+def best_epoch_of_this_run(model, path):
+    with open(path, "wb") as handle:
+        torch.save(model, handle)
+    with open(path, "rb") as handle:
+        model = torch.load(handle)
+    return model

@@ -81,3 +81,8 @@ def rank_is_minus_one_alone(rank, stop: bool):
         dist.broadcast_object_list(shared, 0)
         stop = shared[0]
     return stop
+
+
+def state_of_a_plain_run(accelerator, folder):
+    if accelerator.is_main_process:
+        accelerator.save_state(folder)
