@@ -71,7 +71,7 @@ class WeightDecayOnNormBias(Rule):
 
     code = "TLO001"
     severity = Severity.WARNING
-    scout = word("AdamW") | pattern(rb"\bweight_decay\s*=")
+    scout = word("parameters(") & (word("AdamW") | pattern(rb"\bweight_decay\s*="))
     help = "put parameters with fewer than 2 dimensions into a group with `weight_decay=0.0`"
     fix_safety = Applicability.UNSAFE
 

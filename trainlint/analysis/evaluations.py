@@ -32,7 +32,7 @@ EVALUATES = pattern(_HEADER + rb"for\b[^\n]*\bin\b[^\n#]*?" + _WORD) | pattern(
 
 Where neither does, the file evaluates at most for others, and then their calls are judged.
 """
-SWITCHES_TO_EVALUATION = pattern(rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?\w+\s*\)")
+SWITCHES_TO_EVALUATION = pattern(rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)")
 _TRAINS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP, EventKind.ZERO_GRAD})
 
 

@@ -80,7 +80,7 @@ LOSS_FUNCTIONS |= {
 
 LOSS_CALL_TEXT = (
     r"(?:loss|Loss|LOSS|crit|Crit|ntropy|bjective|nll|NLL|kl_div|kldiv|klDiv|KLDiv|kld|KLD|bce|BCE"
-    r"|mse|MSE)[\w\[\]()'\"]*\(|(?:\.ce|CE|l1|L1)\("
+    r"|mse|MSE)[\w\[\]()'\"]*\(|(?:\.ce|\bCE|\b[lL]1)\("
 )
 """How a call of a loss looks in the source, by the names that people give to losses."""
 
