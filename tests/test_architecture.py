@@ -9,7 +9,13 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent
-_RULE_INTERFACE = ("trainlint.analysis", "trainlint.finding", "trainlint.fixing", "trainlint.rule", "trainlint.scout")
+_RULE_INTERFACE = (
+    "trainlint.analysis",
+    "trainlint.finding",
+    "trainlint.fixing",
+    "trainlint.rule",
+    "trainlint.scout",
+)
 
 
 def imports_of(path: Path) -> Iterator[str]:

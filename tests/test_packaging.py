@@ -111,7 +111,15 @@ def test_rules_of_an_installed_package_run_beside_ours(tmp_path: Path) -> None:
     script = tmp_path / "train.py"
     script.write_text("from torch.utils.data import DataLoader\nloader = DataLoader([1])\n")
     done = subprocess.run(
-        [sys.executable, "-m", "trainlint", "check", "--no-cache", "--output-format=concise", script],
+        [
+            sys.executable,
+            "-m",
+            "trainlint",
+            "check",
+            "--no-cache",
+            "--output-format=concise",
+            script,
+        ],
         capture_output=True,
         text=True,
         cwd=tmp_path,

@@ -35,7 +35,9 @@ class Repository:
             self.environment.pop(name, None)
         hooks = folder.parent / "hooks"
         hooks.mkdir()
-        (hooks / ".pre-commit-hooks.yaml").write_bytes((ROOT / ".pre-commit-hooks.yaml").read_bytes())
+        (hooks / ".pre-commit-hooks.yaml").write_bytes(
+            (ROOT / ".pre-commit-hooks.yaml").read_bytes()
+        )
         revision = self._commit_all(hooks)
         folder.mkdir()
         # The hook's own environment would need a package index; the entry and the file types are

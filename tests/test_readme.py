@@ -39,7 +39,8 @@ def example() -> str:
         capture_output=True,
         text=True,
     )
-    return f"```console\n$ trainlint check tests/demo/train.py  # two of its seven findings\n{done.stdout.rstrip()}\n```"
+    prompt = "$ trainlint check tests/demo/train.py  # two of its seven findings"
+    return f"```console\n{prompt}\n{done.stdout.rstrip()}\n```"
 
 
 def between(text: str, name: str) -> re.Match[str]:

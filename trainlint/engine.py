@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from trainlint.analysis import Project, SourceFile
+from trainlint.analysis import FileModel, Project, SourceFile
 from trainlint.analysis.source import first_line
 from trainlint.finding import Finding, Fix
 from trainlint.rule import Report, Rule
@@ -44,11 +44,17 @@ def check_file(
         return CheckResult([], frozenset(), False)
     project.start_check()
     file = project.model(source)
-    reports = [report for rule in suspects for report in rule.check(file)]
+    reports = [report for rule in suspects for report in _reports(rule, file)]
     reports.sort(key=lambda report: (*_start(report.node), report.rule.code))
-    return CheckResult(
-        _without_repeats(reports), frozenset(project.consulted), project.searched
-    )
+    return CheckResult(_without_repeats(reports), frozenset(project.consulted), project.searched)
+
+
+def _reports(rule: Rule, file: FileModel) -> list[Report]:
+    """What a rule says; nothing about code that nests deeper than this interpreter can follow."""
+    try:
+        return list(rule.check(file))
+    except RecursionError:
+        return []
 
 
 def as_finding(report: Report, source: SourceFile) -> Finding:

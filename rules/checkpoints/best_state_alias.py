@@ -135,9 +135,10 @@ def _names_model_best(file: FileModel, statement: ast.Assign) -> bool:
     loop = _loop_around(file, choice) if choice is not None else None
     if choice is None or loop is None or _is_made_in(file, value, loop, choice):
         return False
+    reads: list[ast.Name | ast.Attribute] = [*file.nodes(ast.Name), *file.nodes(ast.Attribute)]
     return _updates_its_test(choice) and any(
         ast.unparse(node) == ast.unparse(target) and node not in set(ast.walk(choice))
-        for node in [*file.nodes(ast.Name), *file.nodes(ast.Attribute)]
+        for node in reads
         if isinstance(node.ctx, ast.Load)
     )
 

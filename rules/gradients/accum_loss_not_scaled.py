@@ -99,7 +99,11 @@ def _is_normalised(window: Window) -> bool:
             return True
         names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
         around = window.file.index.enclosing_function(backward.node) or window.file.tree
-        computed = [node.value for node in ast.walk(around) if _assigns(node, names)]
+        computed = [
+            node.value
+            for node in ast.walk(around)
+            if isinstance(node, (ast.Assign, ast.AugAssign)) and _assigns(node, names)
+        ]
         if any(_rescales(node) for root in (expression, *computed) for node in ast.walk(root)):
             return True
         if any(
@@ -132,7 +136,7 @@ def _divides_elsewhere(window: Window) -> bool:
     """Whether any file of the project divides by the number, except to count steps."""
     if isinstance(window.size, ast.Constant):
         text = window.file.source.text
-        return bool(re.search(rf"/=?\s*{window.size.value}\b", text.replace("//", "")))
+        return bool(re.search(rf"/=?\s*{window.size.value!r}\b", text.replace("//", "")))
     name = ast.unparse(window.size).rpartition(".")[2]
     divides = re.compile(rf"(?<!/)/=?\s*(float\(|max\()?\(?[\w.]*\b{re.escape(name)}\b")
     counts = re.compile(r"\blen\(|num_(update|train|batch)|steps_per|math\.ceil")

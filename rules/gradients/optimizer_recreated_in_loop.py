@@ -110,13 +110,13 @@ def _epochs_around(run: Run, event: Event) -> Loop | None:
     """The loop over epochs that makes the optimizer on each lap, whatever its settings say."""
     way = around(run.trace, event)
     loops = [item for item in way if isinstance(item, Loop)]
-    if not loops or not isinstance(loops[-1].node, (ast.For, ast.While)):
+    if not loops:
         return None
-    loop = loops[-1]
-    header = loop.node.target if isinstance(loop.node, ast.For) else loop.node.test
-    words = [ast.unparse(header)] + (
-        [ast.unparse(loop.node.iter)] if isinstance(loop.node, ast.For) else []
-    )
+    loop, node = loops[-1], loops[-1].node
+    if not isinstance(node, (ast.For, ast.While)):
+        return None
+    header = node.target if isinstance(node, ast.For) else node.test
+    words = [ast.unparse(header)] + ([ast.unparse(node.iter)] if isinstance(node, ast.For) else [])
     if not any(_EPOCH.search(text) for text in words):
         return None
     branches = [item for item in way[way.index(loop) + 1 :] if isinstance(item, Branch)]

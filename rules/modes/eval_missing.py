@@ -86,9 +86,7 @@ class EvalMissing(Rule):
 
     code = "TLM001"
     severity = Severity.ERROR
-    scout = EVALUATES & word(
-        "no_grad", "inference_mode", "set_grad_enabled", ".train(", ".eval("
-    )
+    scout = EVALUATES & word("no_grad", "inference_mode", "set_grad_enabled", ".train(", ".eval(")
     help = "call `model.eval()` before the loop, and `model.train()` before training goes on"
     fix_safety = Applicability.UNSAFE
 
@@ -151,7 +149,8 @@ def _repair(blame: Blame) -> Repair | None:
         return None
     assert loop is not None
     assert isinstance(loop.node, ast.stmt)
-    file, node, model = blame.found.event.file, loop.node, call.func
+    file, model = blame.found.event.file, call.func
+    node: ast.stmt = loop.node
     is_inside = any(item is call for item in ast.walk(node))
     if not is_inside or not is_name_chain(model):
         return None

@@ -93,7 +93,8 @@ class ParameterMovedNonleaf(Rule):
     code = "TLN005"
     severity = Severity.ERROR
     scout = word("Parameter", "requires_grad") & pattern(
-        rb"(?:Parameter|requires_grad)[^\n]*\)[ \t]*\.|^[ \t]*[^\n#]*\)\)*[ \t]*\.(?:to|cuda|cpu|half|float|double|bfloat16|type)\("
+        rb"(?:Parameter|requires_grad)[^\n]*\)[ \t]*\."
+        rb"|^[ \t]*[^\n#]*\)\)*[ \t]*\.(?:to|cuda|cpu|half|float|double|bfloat16|type)\("
     )
     help = "do the operation inside: `nn.Parameter(x.to(device))`, or move the whole module"
     fix_safety = Applicability.SAFE
@@ -218,7 +219,8 @@ def _repair(found: _Derived) -> Repair | None:
         if not isinstance(data, (ast.Name, ast.Attribute, ast.Call, ast.Subscript)):
             inner = f"({inner})"
         changed = editor.source(found.outer).replace(editor.source(leaf), inner, 1)
-        rest = [editor.source(item) for item in [*leaf.args[1:], *leaf.keywords]]
+        others: list[ast.expr | ast.keyword] = [*leaf.args[1:], *leaf.keywords]
+        rest = [editor.source(item) for item in others]
         editor.replace(found.outer, f"{editor.source(leaf.func)}({', '.join([changed, *rest])})")
 
     return Repair("Make the parameter of the result", Applicability.SAFE, do_it_inside)

@@ -97,8 +97,9 @@ def _message(found: DecayOfAll) -> str:
 def _repair(found: DecayOfAll) -> Repair | None:
     call = found.optimizer.node
     given = call.args[0] if call.args else None
-    is_direct = isinstance(given, ast.Call) and isinstance(given.func, ast.Attribute)
-    if not is_direct or given.func.attr != "parameters":
+    if not isinstance(given, ast.Call) or not isinstance(given.func, ast.Attribute):
+        return None
+    if given.func.attr != "parameters":
         return None
     return Repair(
         "Decay only parameters of 2 or more dimensions",

@@ -71,8 +71,8 @@ def source_distribution(requirement: str) -> Path:
     """The unpacked source distribution of a package."""
     found = sorted(path for path in WORK.glob(requirement.replace("==", "-")) if path.is_dir())
     if not found:
-        run([sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--no-binary", ":all:",
-             "--dest", str(WORK), requirement])  # fmt: skip
+        source_only = ["--no-deps", "--no-binary", ":all:", "--dest", str(WORK)]
+        run([sys.executable, "-m", "pip", "download", "--quiet", *source_only, requirement])
         for archive in WORK.glob("*.tar.gz"):
             with tarfile.open(archive) as opened:
                 opened.extractall(WORK, filter="data")

@@ -113,15 +113,15 @@ def test_absolute_paths_become_relative_to_the_repository(
 
 
 def test_fingerprints_survive_moved_and_reindented_lines(make_finding: MakeFinding) -> None:
-    before = OutputContext([make_finding(line=2)], source_lines=lambda path, cell: ["", "\tx()"])
-    after = OutputContext([make_finding(line=3)], source_lines=lambda path, cell: ["", "", "x()"])
+    before = OutputContext([make_finding(line=2)], source_lines=lambda *_: ["", "\tx()"])
+    after = OutputContext([make_finding(line=3)], source_lines=lambda *_: ["", "", "x()"])
     assert fingerprints(before) == fingerprints(after)
 
 
 def test_fingerprints_of_equal_lines_differ(make_finding: MakeFinding) -> None:
     run = OutputContext(
         [make_finding(line=1), make_finding(line=2), make_finding(line=1, rule="other")],
-        source_lines=lambda path, cell: ["x()", "x()"],
+        source_lines=lambda *_: ["x()", "x()"],
     )
     assert len(set(fingerprints(run))) == 3
 

@@ -19,7 +19,9 @@ from trainlint.rule import Rule
 
 HERE = Path(__file__).parent
 _EXPECTATION = re.compile(r"#\s*expect:\s*([a-z0-9-]+(?:\s*,\s*[a-z0-9-]+)*)")
-_CODE_BLOCK = re.compile(r"^## (Example|Use instead)\n+```python\n(.*?)^```", re.DOTALL | re.MULTILINE)
+_CODE_BLOCK = re.compile(
+    r"^## (Example|Use instead)\n+```python\n(.*?)^```", re.DOTALL | re.MULTILINE
+)
 _PROGRAMS = sorted(
     path
     for family in HERE.iterdir()

@@ -159,7 +159,10 @@ class ClassDefinition:
 
     def has_unknown_base(self) -> bool:
         """Whether something might be inherited that the model cannot see."""
-        return any(name != "torch.nn.Module" and name != "builtins.object" for name in self.external_bases())
+        return any(
+            name != "torch.nn.Module" and name != "builtins.object"
+            for name in self.external_bases()
+        )
 
     def method(self, name: str) -> FunctionDefinition | None:
         """The method that a call on an instance reaches, if the project defines it."""
@@ -218,4 +221,6 @@ def _class_body(node: ast.ClassDef) -> Iterator[ast.stmt]:
         statement = pending.pop(0)
         yield statement
         if isinstance(statement, (ast.If, ast.Try, ast.With)):
-            pending[:0] = [item for item in ast.iter_child_nodes(statement) if isinstance(item, ast.stmt)]
+            pending[:0] = [
+                item for item in ast.iter_child_nodes(statement) if isinstance(item, ast.stmt)
+            ]

@@ -80,7 +80,9 @@ class FileModel:
     @cached_property
     def _definitions(self) -> dict[Function, FunctionDefinition]:
         methods = {
-            method.node: method for cls in self.classes.values() for method in cls.own_methods.values()
+            method.node: method
+            for cls in self.classes.values()
+            for method in cls.own_methods.values()
         }
         others = (node for node in self.index.functions() if node not in methods)
         return {**methods, **{node: FunctionDefinition(node, self) for node in others}}
@@ -185,7 +187,8 @@ class FileModel:
         owner = self.index.enclosing_class(statement)
         if not is_self or function is None or owner is None:
             return
-        assert isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name)
+        assert isinstance(target, ast.Attribute)
+        assert isinstance(target.value, ast.Name)
         method = self.definition(function)
         if method.parameters and method.parameters[0].arg == target.value.id:
             found.setdefault(owner, {}).setdefault(target.attr, []).append((statement, method))

@@ -40,7 +40,9 @@ FRAMEWORKS = (
     ),
     Framework("fastai", ("fastai",), frozenset({"Callback", "Learner"})),
     Framework("Composer", ("composer",), frozenset({"ComposerModel", "Callback", "Algorithm"})),
-    Framework("skorch", ("skorch",), frozenset({"NeuralNet", "NeuralNetClassifier", "NeuralNetRegressor"})),
+    Framework(
+        "skorch", ("skorch",), frozenset({"NeuralNet", "NeuralNetClassifier", "NeuralNetRegressor"})
+    ),
     Framework(
         "MMEngine",
         ("mmengine", "mmcv", "mmdet", "mmseg", "mmcls", "mmpretrain"),

@@ -11,7 +11,10 @@ from trainlint.analysis.index import TreeIndex
 _PRIVATE_HOMES = (
     (re.compile(r"^torch\.nn\.modules\.\w+\."), "torch.nn."),
     (re.compile(r"^torch\.optim\.[a-z]\w*\.(?=[A-Z])"), "torch.optim."),
-    (re.compile(r"^torch\.utils\.data\.(?:dataloader|dataset|distributed|sampler)\."), "torch.utils.data."),
+    (
+        re.compile(r"^torch\.utils\.data\.(?:dataloader|dataset|distributed|sampler)\."),
+        "torch.utils.data.",
+    ),
     (re.compile(r"^torch\.autograd\.grad_mode\."), "torch."),
     (re.compile(r"^torch\.nn\.parallel\.distributed\."), "torch.nn.parallel."),
     (re.compile(r"^torch\.nn\.parameter\."), "torch.nn."),

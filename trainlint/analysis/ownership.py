@@ -32,7 +32,9 @@ def owners(optimizer: Value) -> set[Value]:
             given = option.argument(0, "params")
         elif isinstance(option, Instance) and option.arguments:
             given = option.arguments[0]
-        found |= {owner_of_parameters(item) for item in elements(given) if isinstance(item, Parameters)}
+        found |= {
+            owner_of_parameters(item) for item in elements(given) if isinstance(item, Parameters)
+        }
     return found
 
 

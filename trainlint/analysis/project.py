@@ -16,18 +16,68 @@ from trainlint.analysis.source import SourceError, SourceFile
 Definition = ClassDefinition | FunctionDefinition
 
 _NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
-    "torch", "torchvision", "torchaudio", "numpy", "scipy", "sklearn", "pandas", "matplotlib",
-    "PIL", "cv2", "tqdm", "yaml", "einops", "wandb", "tensorboard", "tensorboardX", "apex", "jax",
-    "omegaconf", "hydra", "seaborn", "skimage", "nltk", "h5py", "rich", "pytest",
-    "accelerate", "transformers", "lightning", "pytorch_lightning", "deepspeed", "ignite", "fastai",
-    "diffusers", "peft", "trl", "composer", "torchmetrics", "mmengine", "mmcv",
-}  # fmt: skip
+    "torch",
+    "torchvision",
+    "torchaudio",
+    "numpy",
+    "scipy",
+    "sklearn",
+    "pandas",
+    "matplotlib",
+    "PIL",
+    "cv2",
+    "tqdm",
+    "yaml",
+    "einops",
+    "wandb",
+    "tensorboard",
+    "tensorboardX",
+    "apex",
+    "jax",
+    "omegaconf",
+    "hydra",
+    "seaborn",
+    "skimage",
+    "nltk",
+    "h5py",
+    "rich",
+    "pytest",
+    "accelerate",
+    "transformers",
+    "lightning",
+    "pytorch_lightning",
+    "deepspeed",
+    "ignite",
+    "fastai",
+    "diffusers",
+    "peft",
+    "trl",
+    "composer",
+    "torchmetrics",
+    "mmengine",
+    "mmcv",
+}
 _SKIPPED_FOLDERS = frozenset(
     {
-        ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", "node_modules", "build", "dist",
-        "__pycache__", "site-packages", ".mypy_cache", ".ruff_cache", ".pytest_cache", ".eggs",
+        ".git",
+        ".hg",
+        ".svn",
+        ".venv",
+        "venv",
+        "env",
+        ".tox",
+        ".nox",
+        "node_modules",
+        "build",
+        "dist",
+        "__pycache__",
+        "site-packages",
+        ".mypy_cache",
+        ".ruff_cache",
+        ".pytest_cache",
+        ".eggs",
     }
-)  # fmt: skip
+)
 _MAX_SEARCHED_FILES = 5_000
 _MAX_SEARCHED_BYTES = 500_000
 _MAX_HELD_CHARACTERS = 8_000_000
@@ -67,9 +117,13 @@ class Project:
 
         It is the one that other files already know, if they read the same text: what was found
         out about them stays true for it.
+
+        Raises:
+            SourceError: it cannot be parsed; then nobody else gets to see it either.
         """
         path = source.path.absolute()
         self._checked = path
+        _ = source.tree
         known = self._files.get(path)
         if known is not None and known.source.text == source.text:
             return known
@@ -105,7 +159,7 @@ class Project:
             self._files[path] = None
             try:
                 source = SourceFile.from_bytes(path, path.read_bytes())
-                source.tree
+                _ = source.tree
             except (OSError, SourceError):
                 return None
             self._add(path, source)
@@ -147,7 +201,7 @@ class Project:
         return self._oldest[package]
 
     def files_mentioning(self, word: str, *one_of: str) -> Iterator[FileModel]:
-        """All files of the project whose text contains ``word``, and one of some others if given."""
+        """All files of the project that contain ``word``, and one of some others if given."""
         self.searched = True
         needle, others = word.encode(), [other.encode() for other in one_of]
         for path, data in self._all_sources().items():
@@ -184,7 +238,9 @@ class Project:
             return model.classes[name].method(attributes[1])
         if len(attributes) > 1:
             target = model.imported(name)
-            return self._resolve(".".join([target, *attributes[1:]]), model, seen) if target else None
+            return (
+                self._resolve(".".join([target, *attributes[1:]]), model, seen) if target else None
+            )
         if name in model.classes:
             return model.classes[name]
         if name in model.functions:

@@ -35,7 +35,13 @@ _LAPS = 2
 
 
 class Protocol(ABC, Generic[State]):
-    """The automaton of one rule. States are hashable and small."""
+    """The automaton of one rule. States are hashable and small.
+
+    ``patience`` is how many more steps it is willing to take on all paths together. When that is
+    used up the rest of the trace is left unread: what has been seen until then did happen.
+    """
+
+    patience = 100_000
 
     @abstractmethod
     def watches(self, event: Event) -> bool:
@@ -68,9 +74,16 @@ class _Outcome(Generic[State]):
                 self.jumps.setdefault(jump, set()).update(paths)
 
 
+class _OutOfPatienceError(Exception):
+    """A protocol has taken as many steps as it is willing to."""
+
+
 def follow(trace: Trace, protocol: Protocol[State], start: State) -> set[State]:
     """Run the automaton over all paths; the states in which the trace can end."""
-    outcome = _run(_pruned(trace, protocol), protocol, {(start, frozenset())})
+    try:
+        outcome = _run(_pruned(trace, protocol), protocol, {(start, frozenset())})
+    except _OutOfPatienceError:
+        return set()
     ends = set(outcome.normal)
     for paths in outcome.jumps.values():
         ends |= paths
@@ -131,8 +144,13 @@ def _run(
     for step in trace:
         if not outcome.normal:
             break
+        protocol.patience -= len(outcome.normal)
+        if protocol.patience < 0:
+            raise _OutOfPatienceError
         if isinstance(step, Event):
-            outcome.normal = {(protocol.event(state, step), taken) for state, taken in outcome.normal}
+            outcome.normal = {
+                (protocol.event(state, step), taken) for state, taken in outcome.normal
+            }
         elif isinstance(step, Jump):
             outcome.jumps.setdefault(step, set()).update(outcome.normal)
             outcome.normal = set()

@@ -13,17 +13,49 @@ from trainlint.analysis.values import Choice, Constant, External, Group, Object,
 
 TRAINING_WORDS = frozenset(
     {
-        "backward", "zero_grad", "step", "eval", "train", "no_grad", "inference_mode", "set_epoch",
-        "set_grad_enabled", "cross_entropy", "nll_loss", "binary_cross_entropy", "kl_div", "mse_loss",
-        "binary_cross_entropy_with_logits", "l1_loss", "smooth_l1_loss", "huber_loss", "DataLoader",
-        "optim", "parameters", "state_dict", "load_state_dict", "manual_backward", "unscale_",
-        "poisson_nll_loss", "gaussian_nll_loss", "cosine_embedding_loss", "sigmoid_focal_loss",
-        "hinge_embedding_loss", "soft_margin_loss", "multilabel_soft_margin_loss", "save", "load",
-        "all_reduce", "barrier", "all_gather",
+        "backward",
+        "zero_grad",
+        "step",
+        "eval",
+        "train",
+        "no_grad",
+        "inference_mode",
+        "set_epoch",
+        "set_grad_enabled",
+        "cross_entropy",
+        "nll_loss",
+        "binary_cross_entropy",
+        "kl_div",
+        "mse_loss",
+        "binary_cross_entropy_with_logits",
+        "l1_loss",
+        "smooth_l1_loss",
+        "huber_loss",
+        "DataLoader",
+        "optim",
+        "parameters",
+        "state_dict",
+        "load_state_dict",
+        "manual_backward",
+        "unscale_",
+        "poisson_nll_loss",
+        "gaussian_nll_loss",
+        "cosine_embedding_loss",
+        "sigmoid_focal_loss",
+        "hinge_embedding_loss",
+        "soft_margin_loss",
+        "multilabel_soft_margin_loss",
+        "save",
+        "load",
+        "all_reduce",
+        "barrier",
+        "all_gather",
     }
-)  # fmt: skip
+)
 _LOSS_CALL = re.compile(LOSS_CALL_TEXT)
-_BUILDING_WORDS = frozenset({"nn", "F", "torch", "functional", "deepcopy", "autocast", "GradScaler"})
+_BUILDING_WORDS = frozenset(
+    {"nn", "F", "torch", "functional", "deepcopy", "autocast", "GradScaler"}
+)
 
 
 def speaks_of_training(function: FunctionDefinition) -> bool:

@@ -35,10 +35,24 @@ class Role(enum.Enum):
 
 
 _MODEL_LIBRARIES = (
-    "torchvision.models.", "timm.", "transformers.", "segmentation_models_pytorch.", "torch_geometric.nn.",
-    "efficientnet_pytorch.", "pretrainedmodels.", "monai.networks.", "torch.hub.load", "smp.", "open_clip.",
-    "sentence_transformers.", "torchaudio.models.", "diffusers.", "peft.", "clip.load", "x_transformers.",
-)  # fmt: skip
+    "torchvision.models.",
+    "timm.",
+    "transformers.",
+    "segmentation_models_pytorch.",
+    "torch_geometric.nn.",
+    "efficientnet_pytorch.",
+    "pretrainedmodels.",
+    "monai.networks.",
+    "torch.hub.load",
+    "smp.",
+    "open_clip.",
+    "sentence_transformers.",
+    "torchaudio.models.",
+    "diffusers.",
+    "peft.",
+    "clip.load",
+    "x_transformers.",
+)
 _ANNOTATIONS = {
     "torch.nn.Module": Role.MODULE,
     "torch.optim.Optimizer": Role.OPTIMIZER,
@@ -122,7 +136,11 @@ def _of_library_object(value: Object) -> tuple[Role, bool]:
         return role(value.copy_of)
     if dotted.startswith(_MODEL_LIBRARIES):
         guess = by_name(value.hint)
-        return (Role.MODULE, guess is Role.MODULE) if guess in (Role.MODULE, Role.OTHER) else (guess, False)
+        return (
+            (Role.MODULE, guess is Role.MODULE)
+            if guess in (Role.MODULE, Role.OTHER)
+            else (guess, False)
+        )
     return by_name(value.hint), False
 
 

@@ -25,9 +25,7 @@ class SourceFile:
     value of an expression statement there is displayed, not thrown away.
     """
 
-    def __init__(
-        self, path: Path, text: str, cell_end_lines: frozenset[int] = frozenset()
-    ) -> None:
+    def __init__(self, path: Path, text: str, cell_end_lines: frozenset[int] = frozenset()) -> None:
         self.path = path
         self.text = text
         self.cell_end_lines = cell_end_lines

@@ -21,7 +21,9 @@ class EventKind(enum.Enum):
     FORWARD = "forward"  # (module)
     LOSS = "loss"  # (loss function), arguments: the loss's own
     BACKWARD = "backward"  # (the loss tensor)
-    GRADIENT = "gradient"  # (what is differentiated): autograd.grad and the like, no ``.grad`` fields
+    GRADIENT = (
+        "gradient"  # (what is differentiated): autograd.grad and the like, no ``.grad`` fields
+    )
     STEP = "optimizer step"  # (optimizer)
     ZERO_GRAD = "zero_grad"  # (optimizer, module or parameters)
     CLIP = "clip"  # (parameters)

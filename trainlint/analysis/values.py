@@ -105,8 +105,8 @@ class Instance(Value):
             construct, self.postponed = self.postponed, None
             construct()
 
-    @property
-    def members(self) -> dict[str, Value]:  # type: ignore[override]
+    @property  # type: ignore[misc]  # the base sets a plain attribute; here reading it may build
+    def members(self) -> dict[str, Value]:
         """Attributes set so far."""
         self.look_inside()
         return self._members
@@ -247,7 +247,7 @@ def without_none(value: Value) -> Value:
 
 
 def contained(value: Value) -> list[Value] | None:
-    """The modules in one of torch's containers; None for anything else, or where they are unseen."""
+    """The modules in one of torch's containers; None for anything else, or if they are unseen."""
     if not isinstance(value, Object) or value.dotted not in _CONTAINERS:
         return None
     found = [

@@ -300,3 +300,24 @@ def graph_replay(net: Net, loader, static_x, static_y):
         static_x.copy_(x)
         static_y.copy_(y)
         graph.replay()
+
+
+class CallbackRunner:
+    """What happens after a step is looked up by name."""
+
+    def __init__(self, model, optimizer, criterion):
+        self.model, self.optimizer, self.criterion = model, optimizer, criterion
+        self.callbacks = {"after_step": [self.clear]}
+
+    def clear(self):
+        self.optimizer.zero_grad()
+
+    def fire(self, name):
+        for callback in self.callbacks.get(name, ()):
+            callback()
+
+    def epoch(self, loader):
+        for x, y in loader:
+            self.criterion(self.model(x), y).backward()
+            self.optimizer.step()
+            self.fire("after_step")

@@ -108,7 +108,11 @@ def item_of(value: Value, index: ast.expr) -> Value:
         only = value.arguments[0] if len(value.arguments) == 1 else None
         return _item_of_group(only if isinstance(only, Group) else Group(held, open=True), index)
     item = element_of(value, f"[{ast.unparse(index)}]")
-    if isinstance(item, Tensor) and isinstance(index, ast.Constant) and isinstance(index.value, str):
+    if (
+        isinstance(item, Tensor)
+        and isinstance(index, ast.Constant)
+        and isinstance(index.value, str)
+    ):
         item.hint = index.value
     return item
 
@@ -144,11 +148,15 @@ def _item_of_group(group: Group, index: ast.expr) -> Value:
         if group.keys is not None and index.value in group.keys:
             position = len(group.keys) - 1 - group.keys[::-1].index(index.value)
             return group.elements[position]
-        inside = isinstance(index.value, int) and -len(group.elements) <= index.value < len(group.elements)
+        inside = isinstance(index.value, int) and -len(group.elements) <= index.value < len(
+            group.elements
+        )
         if group.keys is None and not group.open and inside:
             assert isinstance(index.value, int)
             return group.elements[index.value]
-    return choice(group.elements) if group.elements else element_of(group, f"[{ast.unparse(index)}]")
+    return (
+        choice(group.elements) if group.elements else element_of(group, f"[{ast.unparse(index)}]")
+    )
 
 
 def _known_attribute(machine: Machine, value: Value, name: str, node: ast.AST) -> Value | None:

@@ -202,7 +202,9 @@ def _bind_rest(
         if parameter.arg in environment.values:
             continue
         if "**" in keywords or default is None:
-            annotation = definition.file.qualified(parameter.annotation) if parameter.annotation else None
+            annotation = (
+                definition.file.qualified(parameter.annotation) if parameter.annotation else None
+            )
             environment.values[parameter.arg] = Unknown(hint=parameter.arg, annotation=annotation)
         else:
             frame = Frame(definition.file, machine.module_environment(definition.file))
@@ -237,9 +239,7 @@ def construct(
     if method is not None:
         bound = FunctionValue(method, instance, machine.module_environment(method.file))
         if cls.definition.is_module and not speaks_of_training(method):
-            instance.postponed = lambda: _construct_later(
-                machine, bound, arguments, keywords, node
-            )
+            instance.postponed = lambda: _construct_later(machine, bound, arguments, keywords, node)
         else:
             run_function(machine, bound, arguments, keywords, node)
     machine.emit(EventKind.NEW, node, instance, tuple(held))
@@ -300,7 +300,9 @@ def _run_lambda(machine: Machine, function: LambdaValue, arguments: list[Value])
 
 
 def _is_super(node: ast.expr) -> bool:
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    return (
+        isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "super"
+    )
 
 
 def _call_super(machine: Machine, node: ast.Call, name: str) -> Value:

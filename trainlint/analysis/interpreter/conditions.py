@@ -113,9 +113,11 @@ def _truth_of_value(value: Value) -> bool | None:
 
 
 def _is_object(value: Value) -> bool:
-    return isinstance(value, (Object, Instance, FunctionValue, External)) and not (
-        isinstance(value, Object) and value.dotted.startswith("builtins.")
-    ) and not (isinstance(value, External))
+    return (
+        isinstance(value, (Object, Instance, FunctionValue, External))
+        and not (isinstance(value, Object) and value.dotted.startswith("builtins."))
+        and not (isinstance(value, External))
+    )
 
 
 def _condition(machine: Machine, test: ast.expr) -> Condition:

@@ -243,7 +243,9 @@ def _dict_comprehension(machine: Machine, node: ast.expr) -> Value:
 
 
 def _comprehended(
-    machine: Machine, node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp, result: ast.expr
+    machine: Machine,
+    node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
+    result: ast.expr,
 ) -> Value:
     """Runs as a loop; the whole comprehension is one loop however many ``for`` it has."""
     start = Unknown().birth

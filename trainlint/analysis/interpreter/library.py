@@ -98,7 +98,11 @@ def _general(
     everything = (*arguments, *keywords.values())
     for argument in everything:
         _call_back(machine, argument, node)
-    if last[:1].isupper() or training.is_scheduler_class(dotted) or last.startswith(("from_", "create_")):
+    if (
+        last[:1].isupper()
+        or training.is_scheduler_class(dotted)
+        or last.startswith(("from_", "create_"))
+    ):
         made = Object(dotted, node, arguments, keywords)
         machine.emit(EventKind.NEW, node, made, everything)
         return made
@@ -151,14 +155,20 @@ def _deepcopy(machine: Machine, arguments: Arguments, keywords: Keywords, node: 
     return Object("copy.deepcopy", node, arguments, keywords, copy_of=arguments[0])
 
 
-def _dictionary(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+def _dictionary(
+    machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
     if keywords and not arguments:
         return Group(list(keywords.values()), keys=list(keywords))
     return arguments[0] if arguments else Group(keys=[])
 
 
 def _getattr(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
-    if len(arguments) > 1 and isinstance(arguments[1], Constant) and isinstance(arguments[1].value, str):
+    if (
+        len(arguments) > 1
+        and isinstance(arguments[1], Constant)
+        and isinstance(arguments[1].value, str)
+    ):
         return attribute_of(machine, arguments[0], arguments[1].value, node)
     return Unknown()
 
@@ -178,7 +188,9 @@ def _one_of(machine: Machine, generator: Generator) -> Value:
     return choice(yielded)
 
 
-def _unwrapping(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+def _unwrapping(
+    machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
     """Wrappers that go on being the thing they wrap."""
     return arguments[0] if arguments else Unknown()
 
@@ -206,7 +218,11 @@ def _partial(machine: Machine, arguments: Arguments, keywords: Keywords, node: a
 
 def _detached(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     found = mix(*arguments)
-    return Tensor(found.origins, found.modules, detached=True) if isinstance(found, Tensor) else Tensor(detached=True)
+    return (
+        Tensor(found.origins, found.modules, detached=True)
+        if isinstance(found, Tensor)
+        else Tensor(detached=True)
+    )
 
 
 def _initial_weights(

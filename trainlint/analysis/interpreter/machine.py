@@ -141,7 +141,7 @@ class Machine:
 
     @contextmanager
     def apart(self) -> Iterator[None]:
-        """Run something that belongs to an earlier moment: no condition and no call is around it."""
+        """Run what belongs to an earlier moment: no condition and no call is around it."""
         outer = self.conditional_depth, self.active, self.noted, self.gradients
         self.conditional_depth, self.active, self.noted, self.gradients = 0, [], None, True
         try:
@@ -161,7 +161,9 @@ class Machine:
     def module_environment(self, file: FileModel) -> ModuleEnvironment:
         """The environment of a file's top level."""
         if file not in self._memory.modules:
-            self._memory.modules[file] = ModuleEnvironment(lambda name: self._find_global(file, name))
+            self._memory.modules[file] = ModuleEnvironment(
+                lambda name: self._find_global(file, name)
+            )
         return self._memory.modules[file]
 
     def symbolic_instance(self, definition: ClassDefinition) -> Instance:
@@ -183,7 +185,9 @@ class Machine:
         named = [*function.parameters, *arguments.kwonlyargs]
         extra = [item for item in (arguments.vararg, arguments.kwarg) if item is not None]
         for position, parameter in enumerate([*named, *extra]):
-            annotation = function.file.qualified(parameter.annotation) if parameter.annotation else None
+            annotation = (
+                function.file.qualified(parameter.annotation) if parameter.annotation else None
+            )
             value: Value = Unknown(hint=parameter.arg, annotation=annotation)
             if position == 0 and receiver is not None and not function.is_static:
                 value = receiver

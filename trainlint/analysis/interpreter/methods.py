@@ -143,7 +143,11 @@ def _is_mode_override(call: MethodCall, receiver: Instance) -> bool:
     method = receiver.definition.method(call.name)
     assert method is not None
     names = [parameter.arg for parameter in method.parameters[1:]]
-    return names in ([], ["mode"]) and len(call.arguments) <= 1 and method.vocabulary.isdisjoint({"backward", "zero_grad"})
+    return (
+        names in ([], ["mode"])
+        and len(call.arguments) <= 1
+        and method.vocabulary.isdisjoint({"backward", "zero_grad"})
+    )
 
 
 def _is_split(receiver: Choice, name: str) -> bool:
@@ -328,13 +332,19 @@ def _activation(call: MethodCall) -> Value | None:
 
 
 def _log(call: MethodCall) -> Value | None:
-    return logarithm(call.receiver, call.node) if isinstance(call.receiver, (Tensor, Choice)) else None
+    return (
+        logarithm(call.receiver, call.node) if isinstance(call.receiver, (Tensor, Choice)) else None
+    )
 
 
 def _zero(call: MethodCall) -> Value:
     """``p.grad.zero_()`` clears the gradient of ``p``."""
     receiver = call.receiver
-    if (isinstance(receiver, Unknown) and receiver.hint == "grad" and receiver.parent is not None) or (isinstance(receiver, Unknown) and receiver.hint == "data" and receiver.parent is not None):
+    if (
+        isinstance(receiver, Unknown) and receiver.hint == "grad" and receiver.parent is not None
+    ) or (
+        isinstance(receiver, Unknown) and receiver.hint == "data" and receiver.parent is not None
+    ):
         call.emit(EventKind.ZERO_GRAD, receiver.parent)
     elif isinstance(receiver, (Unknown, Tensor)) and "grad" in ast.unparse(call.node.func):
         call.emit(EventKind.ZERO_GRAD, receiver)
@@ -370,14 +380,30 @@ def _list_method(call: MethodCall) -> Value | None:
             group.elements.extend(argument.elements if isinstance(argument, Group) else [argument])
         is_sure = bool(call.arguments) and is_listed(call.arguments[-1])
         group.last_is_sure = is_sure and call.machine.conditional_depth <= group.depth
+    elif call.name == "get" and group.keys is not None:
+        return _got(call, group)
     elif call.name in ("values", "copy"):
         return group
     elif call.name == "items":
-        return Group([Group([Unknown(), choice(group.elements) if group.elements else Unknown()])], open=True)
+        return Group(
+            [Group([Unknown(), choice(group.elements) if group.elements else Unknown()])], open=True
+        )
     else:
         return None
     group.open = True
     return Constant(None)
+
+
+def _got(call: MethodCall, group: Group) -> Value:
+    """``mapping.get(key, default)``."""
+    key, default = call.argument(0, "key"), call.argument(1, "default") or Constant(None)
+    if not isinstance(key, Constant) or group.open:
+        return choice([*group.elements, default])
+    assert group.keys is not None
+    found = [
+        item for name, item in zip(group.keys, group.elements, strict=False) if name == key.value
+    ]
+    return found[-1] if found else default
 
 
 def _update_mapping(call: MethodCall, group: Group) -> Value:
@@ -417,7 +443,14 @@ def _detach(call: MethodCall) -> Value | None:
         tensor = call.receiver
         keeps = call.name in tensors.KEEPS_ACTIVATION_METHODS
         activation = tensor.activation if keeps else None
-        return Tensor(tensor.origins, tensor.modules, activation, tensor.activated_at, True, tensor.is_loss and keeps)
+        return Tensor(
+            tensor.origins,
+            tensor.modules,
+            activation,
+            tensor.activated_at,
+            True,
+            tensor.is_loss and keeps,
+        )
     return None
 
 
@@ -483,7 +516,8 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     **dict.fromkeys(tensors.ACTIVATION_METHODS, _activation),
     **dict.fromkeys(tensors.CUTS_GRAPH_METHODS, _detach),
     **dict.fromkeys(
-        ("append", "add", "insert", "appendleft", "extend", "values", "copy", "items"), _list_method
+        ("append", "add", "insert", "appendleft", "extend", "values", "copy", "items", "get"),
+        _list_method,
     ),
 }
 

@@ -63,7 +63,9 @@ def apply_loss(
     if kind is not None:
         position, input_name, target_name = kind.target_position, kind.input_name, kind.target_name
     first = arguments[0] if arguments else keywords.get(input_name, Unknown())
-    target = arguments[position] if len(arguments) > position else keywords.get(target_name, Unknown())
+    target = (
+        arguments[position] if len(arguments) > position else keywords.get(target_name, Unknown())
+    )
     machine.emit(EventKind.LOSS, node, function, (first, target))
     return loss_value([*arguments[:position], first, target])
 
@@ -118,7 +120,9 @@ def _result(
     if isinstance(module, Object):
         return _library_result(machine, module, arguments, node)
     if isinstance(module, Choice):
-        return choice(_result(machine, unwrapped(item), arguments, keywords, node) for item in module.options)
+        return choice(
+            _result(machine, unwrapped(item), arguments, keywords, node) for item in module.options
+        )
     return Unknown()
 
 
@@ -135,7 +139,10 @@ def _library_result(
     head = _replaced_head(module)
     if head is not None:
         return _result(machine, unwrapped(head), arguments, {}, node)
-    if module.dotted in ("torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten") and arguments:
+    if (
+        module.dotted in ("torch.nn.Identity", "torch.nn.Flatten", "torch.nn.Unflatten")
+        and arguments
+    ):
         return arguments[0] if isinstance(arguments[0], Tensor) else Unknown()
     return Unknown()
 
@@ -156,7 +163,9 @@ def _last_layer(sequential: Object) -> Value:
         pairs = last.arguments[0]
         is_listed = isinstance(pairs, Group) and pairs.elements and pairs.last_is_sure
         pair = pairs.elements[-1] if is_listed and isinstance(pairs, Group) else None
-        return pair.elements[1] if isinstance(pair, Group) and len(pair.elements) == 2 else Unknown()
+        return (
+            pair.elements[1] if isinstance(pair, Group) and len(pair.elements) == 2 else Unknown()
+        )
     return last
 
 

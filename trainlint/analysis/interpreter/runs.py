@@ -18,6 +18,7 @@ from trainlint.analysis.values import FunctionValue, Value
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
+
 @dataclass(eq=False)
 class Run:
     """One way that code of the file is reached.
@@ -36,7 +37,17 @@ class Run:
 
 
 def runs_of(file: FileModel) -> list[Run]:
-    """Runs that together reach every function of the file that could matter for training."""
+    """Runs that together reach every function of the file that could matter for training.
+
+    None at all where the code nests deeper than this interpreter can follow.
+    """
+    try:
+        return _runs_of(file)
+    except RecursionError:
+        return []
+
+
+def _runs_of(file: FileModel) -> list[Run]:
     memory = Memory()
     module = _run_module(file, memory)
     found = [module]

@@ -56,7 +56,10 @@ def _expression(machine: Machine, node: ast.stmt) -> bool:
     value = evaluate(machine, node.value)
     if isinstance(value, Context) and isinstance(node.value, ast.Call):
         _switch_gradients(machine, value)
-    if isinstance(node.value, ast.Call) and machine.file.qualified(node.value.func) in _LEAVES_PROGRAM:
+    if (
+        isinstance(node.value, ast.Call)
+        and machine.file.qualified(node.value.func) in _LEAVES_PROGRAM
+    ):
         machine.add(Jump.RAISE)
         return True
     return False
@@ -282,7 +285,11 @@ def _run_unrolled(machine: Machine, node: ast.For | ast.AsyncFor, items: list[Va
 def _generator(iterated: Value) -> Generator | None:
     if isinstance(iterated, Generator):
         return iterated
-    if isinstance(iterated, Object) and iterated.dotted == "builtins.enumerate" and iterated.arguments:
+    if (
+        isinstance(iterated, Object)
+        and iterated.dotted == "builtins.enumerate"
+        and iterated.arguments
+    ):
         return _generator(iterated.arguments[0])
     return None
 

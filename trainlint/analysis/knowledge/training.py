@@ -16,7 +16,9 @@ OPTIMIZER_CLASSES = frozenset(
         "NoamOpt", "HybridAdam", "ScheduledOptim",
     }
 )  # fmt: skip
-DECOUPLED_DECAY = frozenset({"AdamW", "AdamW8bit", "PagedAdamW", "PagedAdamW8bit", "PagedAdamW32bit"})
+DECOUPLED_DECAY = frozenset(
+    {"AdamW", "AdamW8bit", "PagedAdamW", "PagedAdamW8bit", "PagedAdamW32bit"}
+)
 
 SCALER_CLASSES = frozenset(
     {
@@ -80,7 +82,9 @@ def is_optimizer_class(dotted: str) -> bool:
     head, _, last = dotted.rpartition(".")
     if head == "torch.optim":
         return last[:1].isupper()
-    return last in OPTIMIZER_CLASSES and not head.startswith(("tensorflow", "keras", "optax", "paddle", "mindspore"))
+    return last in OPTIMIZER_CLASSES and not head.startswith(
+        ("tensorflow", "keras", "optax", "paddle", "mindspore")
+    )
 
 
 def is_scheduler_class(dotted: str) -> bool:
@@ -88,7 +92,12 @@ def is_scheduler_class(dotted: str) -> bool:
     last = dotted.rpartition(".")[2]
     if dotted.startswith("torch.optim.lr_scheduler."):
         return True
-    return bool(re.search(r"^get_\w*schedule|Scheduler$|ScheduleWithWarmup|^create_scheduler|LR$|WarmRestarts$", last))
+    return bool(
+        re.search(
+            r"^get_\w*schedule|Scheduler$|ScheduleWithWarmup|^create_scheduler|LR$|WarmRestarts$",
+            last,
+        )
+    )
 
 
 def looks_like_optimizer(name: str) -> bool:

@@ -90,7 +90,9 @@ class _Accumulation(Protocol[_Gradients]):
 
 
 def _mentions_loss(event: Event) -> bool:
-    return any(getattr(item, "is_loss", False) for value in event.arguments for item in elements(value))
+    return any(
+        getattr(item, "is_loss", False) for value in event.arguments for item in elements(value)
+    )
 
 
 def stale_gradients(run: Run) -> Iterator[StaleGradients]:
