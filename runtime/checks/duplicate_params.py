@@ -1,0 +1,44 @@
+"""The same parameter stands in two groups or two optimizers.
+
+It is then updated twice a step, with two sets of moments.
+
+Fix: give each parameter to one group of one optimizer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.runtime.checks._words import named
+from trainlint.runtime.evidence import Evidence
+from trainlint.runtime.findings import Finding, Level, NotChecked, Result
+from trainlint.runtime.trace import Trace
+
+RULE = "duplicate-params"
+
+
+def check(evidence: Evidence) -> Iterator[Result]:
+    """FAIL within one optimizer, WARN across optimizers (some methods mean it)."""
+    trace = evidence.trace
+    if not trace.optimizers:
+        yield NotChecked(RULE, "the script made no torch optimizer")
+        return
+    twice = [p for p in trace.params if len(p.optimizers) > len(set(p.optimizers))]
+    both = [p for p in trace.params if len({o for o in p.optimizers if _used(trace, o)}) > 1]
+    for params, level, where in (
+        (twice, Level.FAIL, "twice in one optimizer"),
+        (both, Level.WARN, "in two optimizers that both step"),
+    ):
+        if params:
+            yield Finding(
+                RULE,
+                level,
+                f"{len(params)} parameters are {where}",
+                f"each is updated more than once: {named(params)}",
+                "give each parameter to one group of one optimizer",
+                trace.optimizers[params[0].optimizers[-1]].place,
+            )
+
+
+def _used(trace: Trace, optimizer: int) -> bool:
+    return trace.optimizers[optimizer].steps > 0

@@ -1,0 +1,58 @@
+"""The same batch again and again, and the loss does not fall.
+
+Batch, random states and learning rate are held; almost every set-up that can learn at all lowers
+the loss of one batch. The reason is given where the observed run tells it.
+
+Fix: see the reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from trainlint.runtime.evidence import Evidence
+from trainlint.runtime.findings import Finding, Level, NotChecked, Result
+
+RULE = "fixed-batch-not-learned"
+
+# Of the first loss; a set-up that learns loses far more over thirty steps.
+LEAST_DROP = 0.01
+STEPS = 10
+# Updates this small relative to the weights leave no trace in thirty steps.
+SMALL_RATIO = 1e-6
+# A loss that ends this much higher has diverged.
+DIVERGED = 1.5
+
+
+def check(evidence: Evidence) -> Iterator[Result]:
+    """WARN if the loss of the held batch stays where it was, or grows."""
+    fixed = evidence.fixed
+    losses = [s.loss for s in fixed.steps if s.loss is not None] if fixed is not None else []
+    if fixed is None or len(losses) < STEPS:
+        reason = evidence.skipped.get("fixed batch") or "too few steps in the fixed-batch phase"
+        yield NotChecked(RULE, reason)
+        return
+    start, best, end = losses[1], min(losses[1:]), sum(losses[-3:]) / 3
+    scale = max(abs(start), 1e-3)
+    if (start - best) / scale > LEAST_DROP and end < start + DIVERGED * scale:
+        return
+    ratio = _ratio(evidence)
+    reason = ""
+    if end > start + DIVERGED * scale:
+        reason = "; the loss grows: the learning rate is likely too large"
+    elif ratio is not None and ratio < SMALL_RATIO:
+        reason = f"; updates are {ratio:.1g} of the weights: the learning rate is likely too small"
+    yield Finding(
+        RULE,
+        Level.WARN,
+        "the loss of one fixed batch does not fall",
+        f"{start:.4g} at the start, {best:.4g} at best, {end:.4g} after {len(losses)} steps"
+        + reason,
+        "check the learning rate, the gradient's way to the weights, and the loss's sign",
+        fixed.steps[0].place,
+    )
+
+
+def _ratio(evidence: Evidence) -> float | None:
+    steps = [s for s in evidence.trace.steps if s.weight_norm]
+    return max((s.update_norm / s.weight_norm for s in steps), default=None)

@@ -1,0 +1,145 @@
+"""``trainlint probe``: the command line of the probe."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import sys
+from pathlib import Path
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn
+
+from trainlint.cli.faults import UsageFault
+from trainlint.runtime.judge import judge
+from trainlint.runtime.launch.launcher import Launcher, ProbeSettings
+from trainlint.runtime.launch.processes import ChildStartError
+from trainlint.runtime.report.result import Report
+from trainlint.runtime.report.terminal import print_report
+from trainlint.runtime.static import compare
+
+BROKEN = 2
+
+
+class ProbeProgress:
+    """One bar for the phase that is running: phase, step and loss."""
+
+    def __init__(self, console: Console) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[loss]}"),
+            console=console,
+            transient=True,
+            disable=not console.is_terminal,
+        )
+        self._phase = ""
+        self._task = self._bar.add_task("starting", total=1, loss="")
+
+    def __enter__(self) -> ProbeProgress:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def __call__(self, phase: str, said: str) -> None:
+        """Show what a child last said: step, total and loss."""
+        words = said.split()
+        step, total = (int(words[0]), int(words[1])) if len(words) > 1 else (0, 1)
+        loss = f"loss {words[2]}" if len(words) > 2 else ""
+        self._bar.update(self._task, description=phase, completed=step, total=total, loss=loss)
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@click.option("-m", "module", is_flag=True, help="TARGET is a module, as for python -m.")
+@click.option("--steps", default=10, show_default=True, help="Optimizer steps to observe.")
+@click.option("--budget", default=120.0, show_default=True, help="Seconds for all phases.")
+@click.option("--timeout", default=120.0, show_default=True, help="Seconds without a step: hung.")
+@click.option("--no-fixed-batch", is_flag=True, help="Skip the fixed-batch phase and its control.")
+@click.option("--no-extra", is_flag=True, help="Skip the extra forwards on a copy of the model.")
+@click.option("--keep-compile", is_flag=True, help="Keep torch.compile; only step-level checks.")
+@click.option("--show-output", is_flag=True, help="Show the script's own output.")
+@click.option("--check", is_flag=True, help="Also run the static rules, and compare.")
+@click.option("--strict", is_flag=True, help="Exit with 1 on a WARN too.")
+@click.option(
+    "--output-format",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="Format of the report on standard output.",
+)
+@click.option("--html", type=click.Path(dir_okay=False), help="Also write an HTML report here.")
+@click.option("--folder", type=click.Path(file_okay=False), help="Keep the run's files here.")
+@click.option("--verbose", is_flag=True, help="Name every check that could not look.")
+@click.argument("target")
+@click.argument("args", nargs=-1, type=click.UNPROCESSED)
+def probe(
+    target: str,
+    args: tuple[str, ...],
+    module: bool,
+    steps: int,
+    budget: float,
+    timeout: float,
+    no_fixed_batch: bool,
+    no_extra: bool,
+    keep_compile: bool,
+    show_output: bool,
+    check: bool,
+    strict: bool,
+    output_format: str,
+    html: str | None,
+    folder: str | None,
+    verbose: bool,
+) -> None:
+    """Run TARGET for a few steps, unmodified, and judge how it trains.
+
+    Options come before TARGET; what follows it is the script's own (a first -- is dropped). Exit
+    code: 0 ready, 1 a FAIL was found, 2 the script or the probe could not run.
+    """
+    if importlib.util.find_spec("torch") is None:
+        raise UsageFault("the probe needs torch: pip install 'trainlint[probe]'")
+    if not module and not os.path.isfile(target):
+        raise UsageFault(f"no such script: {target}")
+    settings = ProbeSettings(
+        target=target,
+        args=list(args[1:] if args[:1] == ("--",) else args),
+        module=module,
+        steps=steps,
+        budget=budget,
+        timeout=timeout,
+        fixed=not no_fixed_batch,
+        extra=not no_extra,
+        keep_compile=keep_compile,
+        show_output=show_output,
+        folder=folder,
+    )
+    report = _run(settings)
+    if check:
+        report.static = compare(target, module, report.verdict)
+    if settings.rank == 0:
+        _show(report, output_format, html, verbose)
+    sys.exit(report.exit_code(strict))
+
+
+def _run(settings: ProbeSettings) -> Report:
+    try:
+        with ProbeProgress(Console(stderr=True, quiet=settings.rank != 0)) as progress:
+            evidence = Launcher(settings, progress).run()
+    except ChildStartError as problem:
+        click.echo(f"Error: {problem}", err=True)
+        sys.exit(BROKEN)
+    return Report(evidence, judge(evidence))
+
+
+def _show(report: Report, output_format: str, html: str | None, verbose: bool) -> None:
+    if output_format == "json":
+        click.echo(json.dumps(report.to_dict(), indent=2))
+    else:
+        print_report(report, Console(), verbose)
+    if html is not None:
+        from trainlint.runtime.report.html import render
+
+        Path(html).write_text(render(report), encoding="utf-8")

@@ -1,0 +1,107 @@
+"""The register of parameters: one position in the trace for each parameter object."""
+
+from __future__ import annotations
+
+import weakref
+
+import torch
+from torch import nn
+
+from trainlint.runtime.recorder import Recorder
+from trainlint.runtime.trace import ParamFacts
+
+_NORMS: tuple[type, ...] = (
+    nn.modules.batchnorm._NormBase,
+    nn.LayerNorm,
+    nn.GroupNorm,
+    nn.LocalResponseNorm,
+)
+
+
+def is_norm(module: nn.Module) -> bool:
+    """Whether a module normalises, by its type or by the name of its type."""
+    return isinstance(module, _NORMS) or "norm" in type(module).__name__.lower()
+
+
+def _kind(name: str, param: torch.Tensor, owner: nn.Module | None) -> str:
+    if owner is not None and is_norm(owner):
+        return "norm"
+    if isinstance(owner, (nn.Embedding, nn.EmbeddingBag)):
+        return "embedding"
+    if name.rsplit(".", 1)[-1].startswith("bias"):
+        return "bias"
+    return "weight" if param.dim() >= 2 else "vector"
+
+
+class ParamBook:
+    """Gives each parameter its position, name and kind."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self.recorder = recorder
+        self._known: dict[int, tuple[int, weakref.ref[torch.Tensor]]] = {}
+        self._tensors: list[weakref.ref[torch.Tensor]] = []
+        self._named_roots: dict[int, int] = {}
+        self._module_names: dict[int, tuple[weakref.ref[nn.Module], str]] = {}
+
+    @property
+    def facts(self) -> list[ParamFacts]:
+        """The records in the trace."""
+        return self.recorder.trace.params
+
+    def index_of(self, param: torch.Tensor, name: str = "", owner: nn.Module | None = None) -> int:
+        """The position of a parameter; a new one is registered."""
+        known = self._known.get(id(param))
+        if known is not None and known[1]() is param:
+            index = known[0]
+        else:
+            index = len(self._tensors)
+            reference = weakref.ref(param)
+            self._known[id(param)] = (index, reference)
+            self._tensors.append(reference)
+            dtype = str(param.dtype).removeprefix("torch.")
+            self.facts.append(ParamFacts("", list(param.shape), param.numel(), dtype))
+        record = self.facts[index]
+        record.requires_grad = param.requires_grad
+        if name and not record.name:
+            record.name = name
+            record.kind = _kind(name, param, owner)
+            record.module = type(owner).__name__ if owner is not None else ""
+        return index
+
+    def tensor(self, index: int) -> torch.Tensor | None:
+        """The live parameter at a position."""
+        return self._tensors[index]()
+
+    def live(self) -> list[tuple[int, torch.Tensor]]:
+        """Every parameter that still exists."""
+        pairs = ((i, reference()) for i, reference in enumerate(self._tensors))
+        return [(i, tensor) for i, tensor in pairs if tensor is not None]
+
+    def name_root(self, root: nn.Module, root_name: str) -> None:
+        """Learn the names below a root, once and whenever its size changes."""
+        size = sum(1 for _ in root.modules())
+        if self._named_roots.get(id(root)) == size:
+            return
+        self._named_roots[id(root)] = size
+        for path, module in root.named_modules():
+            self._module_names.setdefault(id(module), (weakref.ref(module), path or root_name))
+            for local, param in module._parameters.items():
+                if param is not None:
+                    full = f"{path}.{local}" if path else local
+                    index = self.index_of(param, full, module)
+                    self.facts[index].root = self.facts[index].root or root_name
+
+    def module_name(self, module: nn.Module) -> str:
+        """The qualified name below the root, or the class name."""
+        known = self._module_names.get(id(module))
+        if known is not None and known[0]() is module:
+            return known[1]
+        return type(module).__name__
+
+    def refresh(self) -> None:
+        """Bring what can change during a run up to date."""
+        for index, reference in enumerate(self._tensors):
+            tensor = reference()
+            self.facts[index].alive = tensor is not None
+            if tensor is not None:
+                self.facts[index].requires_grad = tensor.requires_grad

@@ -1,0 +1,184 @@
+"""The child: run the user's script as python would, under instruments, and leave a trace.
+
+Started as ``python child.py SPEC``, or forked by the nursery. Nothing here may change what the
+script computes before the probe has seen the steps it came for.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import runpy
+import signal
+import sys
+import threading
+import traceback
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from trainlint.runtime.launch.spec import ChildSpec
+from trainlint.runtime.launch.stop import StopProbe
+from trainlint.runtime.places import is_user_file
+from trainlint.runtime.recorder import Recorder
+from trainlint.runtime.sandbox.trackers import quiet
+from trainlint.runtime.trace import Ending, Place
+
+# A script that goes on this long after it was told to stop is ended from outside.
+GRACE_SECONDS = 8.0
+_PR_SET_PDEATHSIG = 1
+
+
+def die_with_parent() -> None:
+    """Ask the system to end this process when its parent ends (Linux)."""
+    if not sys.platform.startswith("linux"):
+        return
+    import ctypes
+
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def prepare_path(spec: ChildSpec) -> None:
+    """``sys.argv`` and ``sys.path[0]`` as ``python script`` or ``python -m module`` sets them."""
+    sys.argv = [spec.target, *spec.args]
+    sys.path[0] = os.getcwd() if spec.module else os.path.dirname(os.path.realpath(spec.target))
+
+
+def run_target(spec: ChildSpec) -> None:
+    """Run the script or module as ``__main__``."""
+    if spec.module:
+        runpy.run_module(spec.target, run_name="__main__", alter_sys=True)
+    else:
+        runpy.run_path(spec.target, run_name="__main__")
+
+
+def same_random_start(spec: ChildSpec) -> None:
+    """Give every phase of one probe the same starting point, for scripts that set no seed.
+
+    A script that sets a seed overrides this. torch starts from a constant already.
+    """
+    state = spec.run_folder / "seed.txt"
+    if not state.exists():
+        state.write_text(str(random.SystemRandom().randrange(2**32)))
+    random.seed(int(state.read_text()))
+    import numpy
+
+    numpy.random.seed(int(state.read_text()))
+
+
+def user_traceback(problem: BaseException) -> tuple[str, Place | None]:
+    """The traceback from the user's first frame on, and the user's innermost line."""
+    trace: TracebackType | None = problem.__traceback__
+    while trace is not None and not is_user_file(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    entries = traceback.extract_tb(trace)
+    text = "".join(traceback.format_exception(type(problem), problem, trace))
+    own = [e for e in entries if is_user_file(e.filename)]
+    if not own:
+        return text, None
+    last = own[-1]
+    return text, Place(last.filename, last.lineno or 0, last.line or "", last.name)
+
+
+class Child:
+    """The life of one child run."""
+
+    def __init__(self, spec: ChildSpec) -> None:
+        self.spec = spec
+        self.recorder = Recorder(spec)
+        self._exit = os._exit
+        self.recorder.hard_exit = lambda: self.leave("stopped", "the script swallowed the stop")
+
+    def leave(self, kind: str, detail: str) -> None:
+        """Keep what was seen and end the process at once."""
+        if self.recorder.trace.ending.kind == "running":
+            self.recorder.trace.ending = Ending(kind, detail)
+        self.recorder.flush(force=True)
+        self._exit(0)
+
+    def watch_os_exit(self) -> None:
+        """``os._exit`` in the training process still leaves a trace."""
+        owner = os.getpid()
+
+        def leave(code: int) -> None:
+            if os.getpid() == owner and self.recorder.trace.ending.kind == "running":
+                self.recorder.trace.ending = Ending("exit", f"os._exit({code})")
+                self.recorder.flush(force=True)
+            self._exit(code)
+
+        os._exit = leave  # type: ignore[assignment]
+
+    def run(self) -> None:
+        """Run the script under a session and record how it ended."""
+        from trainlint.runtime.session import Session
+
+        session = Session(self.recorder)
+        session.open()
+        if self.spec.sandbox:
+            session.files.install(session.patches)
+        self.watch_os_exit()
+        prepare_path(self.spec)
+        same_random_start(self.spec)
+        self.recorder.trace.ending = Ending("running")
+        try:
+            run_target(self.spec)
+            ending = Ending("finished", "the script ended by itself")
+        except BaseException as problem:
+            ending = self._ending(problem)
+        if self.recorder.stopping:
+            ending = Ending("stopped", self.recorder.stopping)
+        self.recorder.trace.ending = ending
+        session.finish()
+
+    def _ending(self, problem: BaseException) -> Ending:
+        if isinstance(problem, StopProbe):
+            return Ending("stopped", str(problem))
+        if isinstance(problem, SystemExit) and problem.code in (None, 0):
+            return Ending("finished", "sys.exit()")
+        if isinstance(problem, SystemExit):
+            return Ending("exit", f"sys.exit({problem.code!r})", place=user_traceback(problem)[1])
+        text, place = user_traceback(problem)
+        if isinstance(problem, KeyboardInterrupt):
+            return Ending("interrupted", "Ctrl-C", text, place)
+        sys.stderr.write(text)
+        return Ending("crashed", f"{type(problem).__name__}: {problem}", text, place)
+
+    def limit_shutdown(self) -> None:
+        """Threads and exit handlers of the script get a moment, then the process ends."""
+        timer = threading.Timer(GRACE_SECONDS, self._exit, (0,))
+        timer.daemon = True
+        timer.start()
+
+    def watch_stop(self) -> None:
+        """End a script that goes on after the stop."""
+
+        def look() -> None:
+            if self.recorder.stopping and self.recorder.trace.ending.kind == "running":
+                self.leave("stopped", self.recorder.stopping)
+            elif self.recorder.trace.ending.kind == "running":
+                self._later(look)
+
+        self._later(look)
+
+    def _later(self, action: Any) -> None:
+        timer = threading.Timer(GRACE_SECONDS, action)
+        timer.daemon = True
+        timer.start()
+
+
+def main(path: str) -> None:
+    """One child run, in a process of its own."""
+    die_with_parent()
+    spec = ChildSpec.read(path)
+    quiet(Path(spec.folder))
+    os.environ["TRAINLINT_PROBE"] = spec.phase
+    child = Child(spec)
+    child.watch_stop()
+    child.run()
+    child.limit_shutdown()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])

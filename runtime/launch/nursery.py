@@ -1,0 +1,65 @@
+"""A process that has imported torch once and forks a child for each phase.
+
+Started as ``python nursery.py``. It reads requests from its standard input, one JSON object a line,
+and answers each with two lines: the child's process id at once, its exit code at its end. The
+phases of one probe then share one import of torch, which takes longer than most phases.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+
+def warm_up() -> None:
+    """Import what every child needs; starts no thread and touches no device."""
+    import torch._dynamo  # every optimizer's constructor imports it, for seconds
+
+    with contextlib.suppress(ImportError):
+        import torch.utils.tensorboard  # noqa: F401
+
+
+def become_child(request: dict[str, Any], answers: int) -> None:
+    """In a new process: own session, own output, then the run."""
+    from trainlint.runtime.launch.child import main
+
+    os.setsid()
+    os.close(answers)
+    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    if request["log"]:
+        log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
+        os.dup2(log, 1)
+        os.dup2(log, 2)
+    else:
+        os.dup2(2, 1)
+    os.chdir(request["cwd"])
+    os.environ.clear()
+    os.environ.update(request["environment"])
+    main(request["spec"])
+
+
+def serve() -> None:
+    """Answer requests until the parent closes the pipe."""
+    from trainlint.runtime.launch.child import die_with_parent
+
+    die_with_parent()
+    warm_up()
+    answers = os.dup(1)
+    for line in sys.stdin:
+        pid = os.fork()
+        if pid == 0:
+            become_child(json.loads(line), answers)
+            return
+        os.write(answers, f"{pid}\n".encode())
+        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+        os.write(answers, f"{code}\n".encode())
+
+
+if __name__ == "__main__":
+    # Only the package may be imported from here, not this file's folder.
+    sys.path[0] = str(Path(sys.prefix))
+    serve()

@@ -1,0 +1,180 @@
+"""Starting a child, following it, and leaving no orphan behind."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from trainlint.runtime.launch import nursery
+from trainlint.runtime.launch.spec import ChildSpec
+from trainlint.runtime.trace import Ending, Trace, from_json
+
+POLL_SECONDS = 0.05
+# How long a child may take to react to one signal before the next, stronger one.
+PATIENCE_SECONDS = 3.0
+
+# Called again and again while a child runs, with what it last said of its progress.
+Watcher = Callable[[str], None]
+
+
+class Nursery:
+    """The parent's end of the process that forks the children."""
+
+    def __init__(self) -> None:
+        self._answers: queue.Queue[int | None] = queue.Queue()
+        self._process = subprocess.Popen(
+            [sys.executable, "-u", str(nursery.__file__)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        threading.Thread(target=self._listen, daemon=True).start()
+
+    def _listen(self) -> None:
+        assert self._process.stdout is not None
+        for line in self._process.stdout:
+            self._answers.put(int(line))
+        self._answers.put(None)
+
+    def start(self, spec: ChildSpec, show_output: bool) -> int:
+        """Start a child and return its process id."""
+        request = {
+            "spec": str(spec.write()),
+            "log": "" if show_output else str(spec.log_path),
+            "cwd": os.getcwd(),
+            "environment": dict(os.environ),
+        }
+        assert self._process.stdin is not None
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+        except BrokenPipeError:
+            pass  # the missing answer below says so
+        pid = self._answers.get()
+        if pid is None:
+            raise ChildStartError(f"{sys.executable} cannot import torch and trainlint.runtime")
+        return pid
+
+    def exit_code(self, seconds: float) -> int | None:
+        """The child's exit code, if it ended within ``seconds``."""
+        try:
+            code = self._answers.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        return -int(signal.SIGKILL) if code is None else code
+
+    def close(self) -> None:
+        """End the nursery."""
+        if self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait()
+
+
+class ChildStartError(Exception):
+    """No child could be started."""
+
+
+def run_child(
+    home: Nursery, spec: ChildSpec, timeout: float, watch: Watcher, show_output: bool
+) -> Trace:
+    """Run one phase and return its trace, however it ended."""
+    pid = home.start(spec, show_output)
+    try:
+        ending = _follow(home, spec, timeout, watch)
+    except BaseException:
+        _end(home, pid, running=True)
+        raise
+    _end(home, pid, running=ending is not None and ending.kind == "hung")
+    return read_trace(spec, ending)
+
+
+def _follow(home: Nursery, spec: ChildSpec, timeout: float, watch: Watcher) -> Ending | None:
+    """Wait for the child's end; ``None`` if it ended by itself."""
+    last_news = time.monotonic()
+    said = ""
+    while (code := home.exit_code(POLL_SECONDS)) is None:
+        news = _read(spec.progress_path)
+        if news != said:
+            said, last_news = news, time.monotonic()
+        watch(said)
+        if time.monotonic() - last_news > timeout:
+            return Ending("hung", f"no step for {timeout:.0f} s")
+    if code >= 0:
+        return None
+    name = signal.Signals(-code).name
+    likely = ", most likely for using too much memory" if name == "SIGKILL" else ""
+    return Ending("killed", f"killed by {name}{likely}")
+
+
+def _end(home: Nursery, pid: int, running: bool) -> None:
+    """End a child and everything in its session: workers and other descendants."""
+    if running:
+        for name in (signal.SIGINT, signal.SIGTERM):
+            _signal(pid, name)
+            if home.exit_code(PATIENCE_SECONDS) is not None:
+                running = False
+                break
+    _signal(pid, signal.SIGKILL)
+    if running:
+        home.exit_code(PATIENCE_SECONDS)
+
+
+def _signal(pid: int, which: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, which)
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def read_trace(spec: ChildSpec, ending: Ending | None = None) -> Trace:
+    """What a child has left, with its end where only the parent knows it."""
+    text = _read(spec.trace_path)
+    trace = from_json(text) if text else Trace(phase=spec.phase, script=spec.target)
+    if ending is not None and ending.kind == "hung":
+        # Where it hung is where our interrupt found it.
+        trace.ending.kind, trace.ending.detail = ending.kind, ending.detail
+    elif trace.ending.kind == "running":
+        silent = Ending("crashed", "the process ended without a word", _tail(spec))
+        trace.ending = ending or silent
+    return trace
+
+
+def _tail(spec: ChildSpec, lines: int = 20) -> str:
+    return "\n".join(_read(spec.log_path).splitlines()[-lines:])
+
+
+@contextlib.contextmanager
+def signals_as_interrupt() -> Iterator[None]:
+    """A polite termination of the parent ends the child too."""
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)

@@ -1,0 +1,1 @@
+"""What the probe adds to a run: a held batch, extra forwards on a copy, a replay of a NaN."""

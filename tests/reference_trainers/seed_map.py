@@ -1,0 +1,77 @@
+"""The map in reference_trainers/README.md: which trainer shows which line of the seed documents.
+
+Trainers change and their lines move. Each row of the map therefore names a piece of code to look
+for; `python tests/reference_trainers/seed_map.py` finds it again and writes the new lines.
+"""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+TRAINERS = Path(__file__).parents[2] / "reference_trainers"
+README = TRAINERS / "README.md"
+SEED_LENGTHS = {"A": 631, "B": 247}  # lines of domain-specific...txt and training-nuts...txt
+
+ROW = re.compile(
+    r"^\| (?P<seed>[AB]) (?P<first>\d+)-(?P<last>\d+) \|.*\| "
+    r"(?P<file>[a-z_]+/[a-z0-9_]+\.py|README\.md) \| "
+    r"(?P<start>\d+)-(?P<end>\d+) \| `(?P<token>[^`]+)` \|$"
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    seed: str
+    first: int
+    last: int
+    file: str
+    start: int
+    end: int
+    token: str
+
+    def lines(self) -> list[str]:
+        """What the row points at."""
+        return (
+            (TRAINERS / self.file)
+            .read_text(encoding="utf-8")
+            .splitlines()[self.start - 1 : self.end]
+        )
+
+
+def parse(line: str) -> Row | None:
+    match = ROW.match(line)
+    if match is None:
+        return None
+    cells = match.groupdict()
+    first, last, start, end = (int(cells[name]) for name in ("first", "last", "start", "end"))
+    return Row(cells["seed"], first, last, cells["file"], start, end, cells["token"])
+
+
+def read_map() -> list[Row]:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    return [row for row in map(parse, lines) if row is not None]
+
+
+def moved(row: Row) -> tuple[int, int]:
+    """Where the row's piece of code stands now: the occurrence nearest to where it stood."""
+    lines = (TRAINERS / row.file).read_text(encoding="utf-8").splitlines()
+    places = [number for number, line in enumerate(lines, start=1) if row.token in line]
+    if not places:
+        raise SystemExit(f"{row.file} does not contain `{row.token}` any more")
+    start = min(places, key=lambda place: abs(place - row.start))
+    return start, min(len(lines), start + row.end - row.start)
+
+
+def main() -> None:
+    lines = README.read_text(encoding="utf-8").splitlines()
+    for index, line in enumerate(lines):
+        row = parse(line)
+        if row is not None and row.file != "README.md":
+            start, end = moved(row)
+            old, new = f"| {row.start}-{row.end} | `", f"| {start}-{end} | `"
+            lines[index] = new.join(line.rsplit(old, 1))
+    README.write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

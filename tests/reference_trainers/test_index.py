@@ -1,0 +1,75 @@
+"""What can be said about the trainers without running them: their shape, and their index."""
+
+import ast
+import re
+
+import pytest
+
+from .seed_map import README, SEED_LENGTHS, TRAINERS, Row, read_map
+
+FILES = sorted(
+    path.relative_to(TRAINERS).as_posix()
+    for path in TRAINERS.glob("*/*.py")
+    if path.name != "__init__.py"
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_docstring_says_what_when_source_expected_and_full_scale(name: str) -> None:
+    doc = ast.get_docstring(ast.parse((TRAINERS / name).read_text(encoding="utf-8")))
+    assert doc is not None
+    for heading in ("When to use", "Source", "Expected", "Full scale"):
+        assert re.search(rf"^{heading} ", doc, flags=re.MULTILINE), heading
+    assert len(doc.splitlines()) <= 32, "more than one screen"
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_copy_runs_on_its_own(name: str) -> None:
+    tree = ast.parse((TRAINERS / name).read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative import"
+            assert (node.module or "").split(".")[0] not in ("trainlint", "reference_trainers")
+        if isinstance(node, ast.Import):
+            assert all(alias.name.split(".")[0] != "trainlint" for alias in node.names)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_settings_are_frozen_and_follow_the_conventions(name: str) -> None:
+    tree = ast.parse((TRAINERS / name).read_text(encoding="utf-8"))
+    settings = next(
+        node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Settings"
+    )
+    assert [ast.unparse(decorator) for decorator in settings.decorator_list] == [
+        "dataclass(frozen=True)"
+    ]
+    names = {ast.unparse(node.target) for node in settings.body if isinstance(node, ast.AnnAssign)}
+    assert {"data", "device", "steps", "seed", "out", "resume", "log", "amp"} <= names
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_no_suppression(name: str) -> None:
+    text = (TRAINERS / name).read_text(encoding="utf-8")
+    assert "trainlint:" not in text
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_every_trainer_is_in_the_index(name: str) -> None:
+    assert f"]({name})" in README.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("row", read_map(), ids=lambda row: f"{row.seed}{row.first}-{row.last}")
+def test_the_map_points_at_lines_that_show_it(row: Row) -> None:
+    lines = row.lines()
+    assert len(lines) == row.end - row.start + 1, "past the end of the file"
+    assert any(row.token in line for line in lines), (
+        f"`{row.token}` is not in {row.file} {row.start}-{row.end}: "
+        "run python tests/reference_trainers/seed_map.py"
+    )
+
+
+@pytest.mark.parametrize("seed", SEED_LENGTHS)
+def test_no_line_of_the_seeds_is_without_a_row(seed: str) -> None:
+    rows = [row for row in read_map() if row.seed == seed]
+    covered = {line for row in rows for line in range(row.first, row.last + 1)}
+    assert covered == set(range(1, SEED_LENGTHS[seed] + 1))

@@ -1,0 +1,60 @@
+"""Running small scripts under the probe, for tests that need torch."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+LOOP = """
+import torch
+from torch import nn
+torch.manual_seed(0)
+model = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 3))
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+x, y = torch.randn(16, 4), torch.arange(16) % 3
+def step():
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    optimizer.step()
+    return loss.item()
+"""
+
+
+def probe_command(*args: str) -> list[str]:
+    """The command line of the probe."""
+    return [sys.executable, "-m", "trainlint.runtime", *args]
+
+
+def run_probe(cwd: Path, *args: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
+    """Run the probe as a user would."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        probe_command(*args),
+        cwd=cwd,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
+    )
+
+
+def probe_json(cwd: Path, *args: str) -> tuple[int, dict[str, Any]]:
+    """Exit code and JSON report."""
+    done = run_probe(cwd, "--output-format", "json", *args)
+    assert done.stdout, done.stderr
+    return done.returncode, json.loads(done.stdout)
+
+
+def write(folder: Path, text: str, name: str = "train.py") -> Path:
+    """Save a script."""
+    path = folder / name
+    path.write_text(text)
+    return path
