@@ -38,6 +38,21 @@ class _Words(Scout):
         return any(word in source for word in self._words)
 
 
+class _AnyCase(Scout):
+    """Compares small letters; the small letters of the last file are kept for the next scout."""
+
+    _last: tuple[bytes, bytes] = (b"", b"")
+
+    def __init__(self, words: Sequence[str]) -> None:
+        self._words = tuple(word.lower().encode() for word in words)
+
+    def suspects(self, source: bytes) -> bool:
+        if source is not _AnyCase._last[0]:
+            _AnyCase._last = (source, source.lower())
+        small = _AnyCase._last[1]
+        return any(word in small for word in self._words)
+
+
 class _Pattern(Scout):
     """Remembers its last answer: rules share patterns, and ask about one file after the other."""
 
@@ -70,6 +85,11 @@ class _Any(Scout):
 def word(*alternatives: str) -> Scout:
     """One of these pieces of text occurs somewhere in the file."""
     return _Words(alternatives)
+
+
+def word_in_any_case(*alternatives: str) -> Scout:
+    """One of these pieces of text occurs somewhere in the file, in capitals or not."""
+    return _AnyCase(alternatives)
 
 
 def pattern(regex: bytes) -> Scout:

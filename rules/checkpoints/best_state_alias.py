@@ -12,7 +12,7 @@ from trainlint.analysis.roles import Role
 from trainlint.analysis.swaps import swaps_weights_between
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import word, word_in_any_case
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -73,8 +73,8 @@ class BestStateAlias(Rule):
 
     code = "TLC001"
     severity = Severity.ERROR
-    scout = word("state_dict") | word("torch") & pattern(
-        rb"(?i)best|(opt|optimal|top)_(model|state|weights|wts|params)"
+    scout = word("state_dict") | word("torch") & word_in_any_case(
+        "best", "opt_", "optimal_", "top_"
     )
     help = "keep `copy.deepcopy(model.state_dict())`, or write the weights to disk at once"
     fix_safety = Applicability.SAFE

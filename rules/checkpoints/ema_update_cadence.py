@@ -17,7 +17,7 @@ from trainlint.analysis.blocks import neighbours, runs_before
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import word, word_in_any_case
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -71,8 +71,8 @@ class EmaUpdateCadence(Rule):
 
     code = "TLC002"
     severity = Severity.ERROR
-    scout = pattern(rb"(?i)ema|moving_?average|averaged_?model|shadow|swa") & pattern(
-        rb"step|update"
+    scout = word("step", "update") & word_in_any_case(
+        "ema", "moving_average", "movingaverage", "averaged_model", "averagedmodel", "shadow", "swa"
     )
     help = "update the average once after each step of the optimizer"
     fix_safety = Applicability.SAFE

@@ -22,7 +22,7 @@ from trainlint.analysis.knowledge.training import (
 )
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import word, word_in_any_case
 
 
 class BestCheckpointWrongCompare(Rule):
@@ -75,10 +75,10 @@ class BestCheckpointWrongCompare(Rule):
     code = "TLE005"
     severity = Severity.ERROR
     scout = (
-        pattern(rb"(?i)best|min|max|lowest|highest|smallest|largest")
+        word("save", "state_dict", "deepcopy")
         & word("<", ">", "max(", "min(")
         & word("torch")
-        & word("save", "state_dict", "deepcopy")
+        & word_in_any_case("best", "min", "max", "lowest", "highest", "smallest", "largest")
     )
     help = "start from the worst value, compare the way the metric improves, store the new best"
 

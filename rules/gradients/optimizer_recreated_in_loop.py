@@ -77,7 +77,7 @@ class OptimizerRecreatedInLoop(Rule):
 
     code = "TLG013"
     severity = Severity.ERROR
-    scout = word("optim.", "optim import", *sorted(OPTIMIZER_CLASSES)) & word("param")
+    scout = word("parameters(") & word("optim.", "optim import", *sorted(OPTIMIZER_CLASSES))
     help = "build the optimizer once, before the loop, and pass it in"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -92,9 +92,9 @@ class ParameterMovedNonleaf(Rule):
 
     code = "TLN005"
     severity = Severity.ERROR
-    scout = word("Parameter", "requires_grad") & pattern(
-        rb"(?:Parameter|requires_grad)[^\n]*\)[ \t]*\."
-        rb"|^[ \t]*[^\n#]*\)\)*[ \t]*\.(?:to|cuda|cpu|half|float|double|bfloat16|type)\("
+    scout = word("Parameter", "requires_grad") & (
+        word(").to(", ").cuda(", ").cpu(", ").half(", ").float(", ").double(", ").bfloat16(")
+        | pattern(rb"(?:Parameter|requires_grad)[^\n]*\)[ \t]*\.|\)\.type\(")
     )
     help = "do the operation inside: `nn.Parameter(x.to(device))`, or move the whole module"
     fix_safety = Applicability.SAFE

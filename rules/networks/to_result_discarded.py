@@ -72,7 +72,7 @@ class ToResultDiscarded(Rule):
 
     code = "TLN006"
     severity = Severity.ERROR
-    scout = pattern(
+    scout = word(*(f".{name}" for name in sorted(_RETURN_ANOTHER))) & pattern(
         _STATEMENT + rb"[\w.]+\.(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")\s*\("
     ) | (word("transforms", "albumentations") & pattern(_STATEMENT + rb"[\w.]*\b[A-Z]\w*\s*\("))
     help = "assign the result: `x = x.to(device)`"

@@ -9,7 +9,7 @@ from trainlint.analysis.ranks import rank_guards
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import word, word_in_any_case
 
 _COLLECTIVES = frozenset(
     {
@@ -75,7 +75,9 @@ class CollectiveUnderRankGuard(Rule):
 
     code = "TLR005"
     severity = Severity.ERROR
-    scout = word(*sorted(_COLLECTIVES | _OF_ACCELERATOR)) & pattern(rb"(?i)rank|main|master")
+    scout = word(*sorted(_COLLECTIVES | _OF_ACCELERATOR)) & word_in_any_case(
+        "rank", "main", "master"
+    )
     help = "call it on all ranks, and let one of them use the result"
 
     def check(self, file: FileModel) -> Iterator[Report]:
