@@ -39,7 +39,7 @@ def example() -> str:
         capture_output=True,
         text=True,
     )
-    prompt = "$ trainlint check tests/demo/train.py  # two of its seven findings"
+    prompt = "$ trainlint check tests/demo/train.py  # two of its six findings"
     return f"```console\n{prompt}\n{done.stdout.rstrip()}\n```"
 
 
