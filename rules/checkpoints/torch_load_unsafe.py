@@ -59,6 +59,7 @@ class TorchLoadUnsafe(Rule):
 
     code = "TLC005"
     severity = Severity.WARNING
+    preview = True
     scout = word("torch") & pattern(rb"load\s*\(")
     help = "pass `weights_only=True`, or keep weights in safetensors files"
     fix_safety = Applicability.UNSAFE
