@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -43,6 +44,14 @@ def test_the_checker_imports_no_rule_by_name_and_never_torch() -> None:
         for name in imports_of(path):
             assert name.partition(".")[0] not in ("torch", "torchvision"), path
             assert not name.startswith("trainlint.rules."), path
+
+
+def test_the_checker_imports_only_what_it_declares() -> None:
+    """A development environment holds more packages than a plain installation does."""
+    declared = {"click", "libcst", "pathspec", "rich", "tomli", "trainlint"}
+    for path in files("trainlint", "rules"):
+        tops = {name.partition(".")[0] for name in imports_of(path)}
+        assert tops <= declared | sys.stdlib_module_names, path
 
 
 def test_libcst_is_imported_by_the_fixing_engine_alone() -> None:

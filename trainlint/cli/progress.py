@@ -6,8 +6,6 @@ import time
 from types import TracebackType
 from typing import TYPE_CHECKING
 
-from typing_extensions import Self
-
 if TYPE_CHECKING:
     from rich.progress import Progress, TaskID
 
@@ -28,7 +26,7 @@ class ProgressBar:
         self._next_update = time.monotonic() + _PATIENCE_SECONDS
         self._bar: tuple[Progress, TaskID] | None = None
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> ProgressBar:
         return self
 
     def __exit__(

@@ -258,4 +258,3 @@ PURE_METHODS = frozenset(
         "erf",
     }
 )
-MAKES_TENSOR_PREFIXES = ("torch.",)

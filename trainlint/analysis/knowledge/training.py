@@ -74,7 +74,6 @@ _NO_LOSS_RESULT = re.compile(
     r"layer|type|name|mask|grad|key|config|cfg|criterion)s?(_|$)",
     re.IGNORECASE,
 )
-_LOSS_VALUE_NAME = re.compile(r"loss|(^|_)cost($|_)|^err[A-Z_]|^errs?$", re.IGNORECASE)
 
 
 def is_optimizer_class(dotted: str) -> bool:
@@ -128,11 +127,6 @@ def looks_like_loader(name: str) -> bool:
 def looks_like_loss_function(name: str) -> bool:
     """Whether people would name a loss function or loss module so."""
     return bool(_LOSS_NAME.search(name))
-
-
-def looks_like_loss_value(name: str) -> bool:
-    """Whether people would name a computed loss so."""
-    return bool(_LOSS_VALUE_NAME.search(name))
 
 
 def speaks_of_training(name: str) -> bool:
