@@ -80,12 +80,12 @@ LOSS_FUNCTIONS |= {
 
 LOSS_CALL_TEXT = (
     r"(?:loss|Loss|LOSS|crit|Crit|ntropy|bjective|nll|NLL|kl_div|kldiv|klDiv|KLDiv|kld|KLD|bce|BCE"
-    r"|mse|MSE)[\w\[\]()'\"]*\(|(?:\.ce|\bCE|\b[lL]1)\("
+    r"|mse|MSE)[\w\[\]()'\"]*\(|(?:\b[cC][eE]|\b[lL]1)\("
 )
 """How a call of a loss looks in the source, by the names that people give to losses."""
 
 LOSS_CALL_PIECES = (
     "loss", "Loss", "LOSS", "crit", "Crit", "ntropy", "bjective", "nll", "NLL", "kl_div", "kldiv",
-    "klDiv", "KLDiv", "kld", "KLD", "bce", "BCE", "mse", "MSE", ".ce(", "CE(", "l1(", "L1(",
+    "klDiv", "KLDiv", "kld", "KLD", "bce", "BCE", "mse", "MSE", "ce(", "CE(", "Ce(", "l1(", "L1(",
 )  # fmt: skip
 """Each such text holds one of these: cheap to look for first."""
