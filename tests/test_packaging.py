@@ -100,6 +100,20 @@ def test_wheel_holds_every_python_file_of_the_folders(wheel: Path) -> None:
             assert f"{home}/{path.relative_to(ROOT / folder).as_posix()}" in names
 
 
+def test_recipes_are_read_from_the_wheel(wheel: Path, tmp_path: Path) -> None:
+    zipfile.ZipFile(wheel).extractall(tmp_path / "site")
+    done = subprocess.run(
+        [sys.executable, "-m", "trainlint", "recipe", "copy", "resnet"],
+        capture_output=True,
+        text=True,
+        cwd=tmp_path,
+        env={"PYTHONPATH": str(tmp_path / "site"), "PATH": "/usr/bin:/bin"},
+    )
+    assert done.returncode == 0, done.stderr
+    shipped = tmp_path / "site" / "trainlint" / "reference_trainers" / "vision" / "resnet.py"
+    assert (tmp_path / "resnet.py").read_bytes() == shipped.read_bytes()
+
+
 def test_rules_of_an_installed_package_run_beside_ours(tmp_path: Path) -> None:
     package = tmp_path / "acme-rules"
     (package / "acme_rules").mkdir(parents=True)

@@ -12,6 +12,7 @@ from trainlint.cli.faults import UsageFault
 _COMMANDS = {
     "check": "trainlint.cli.check",
     "probe": "trainlint.runtime.command",
+    "recipe": "trainlint.cli.recipe",
     "rule": "trainlint.cli.rule",
 }
 
