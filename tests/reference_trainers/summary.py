@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-import time
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -65,27 +64,3 @@ def read(output: str, cpu_seconds: float = 0.0) -> Summary:
         except ValueError:  # a path, a sentence, the target itself
             continue
     return Summary(numbers, match[1], match[2], float(match[3]), cpu_seconds)
-
-
-def main() -> None:
-    """A table of all trainers in full: `python tests/reference_trainers/summary.py [SEEDS]`."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 3
-    print("| recipe | target | median | lowest | highest | CPU seconds |")
-    print("|---|---|---|---|---|---|")
-    for recipe in RECIPES:
-        started = time.perf_counter()
-        runs = sorted(
-            (run(recipe, f"--seed={seed}") for seed in range(seeds)), key=lambda s: s.value
-        )
-        middle = runs[len(runs) // 2]
-        seconds = sum(one.cpu_seconds for one in runs) / seeds
-        print(
-            f"| {recipe} | {middle.name} {middle.sign} {middle.target:g} | {middle.value:.4f} | "
-            f"{runs[0].value:.4f} | {runs[-1].value:.4f} | {seconds:.0f} |",
-            flush=True,
-        )
-        print(f"{recipe}: {time.perf_counter() - started:.0f} s", file=sys.stderr)
-
-
-if __name__ == "__main__":
-    main()

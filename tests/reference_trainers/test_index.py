@@ -5,7 +5,9 @@ import re
 
 import pytest
 
-from .seed_map import README, SEED_LENGTHS, TRAINERS, Row, read_map
+from .measured import Row, rows_in
+from .seed_map import README, SEED_LENGTHS, TRAINERS, read_map
+from .seed_map import Row as MapRow
 
 FILES = sorted(
     path.relative_to(TRAINERS).as_posix()
@@ -59,7 +61,7 @@ def test_every_trainer_is_in_the_index(name: str) -> None:
 
 
 @pytest.mark.parametrize("row", read_map(), ids=lambda row: f"{row.seed}{row.first}-{row.last}")
-def test_the_map_points_at_lines_that_show_it(row: Row) -> None:
+def test_the_map_points_at_lines_that_show_it(row: MapRow) -> None:
     lines = row.lines()
     assert len(lines) == row.end - row.start + 1, "past the end of the file"
     assert any(row.token in line for line in lines), (
@@ -73,3 +75,27 @@ def test_no_line_of_the_seeds_is_without_a_row(seed: str) -> None:
     rows = [row for row in read_map() if row.seed == seed]
     covered = {line for row in rows for line in range(row.first, row.last + 1)}
     assert covered == set(range(1, SEED_LENGTHS[seed] + 1))
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_the_targets_stated_are_one(name: str) -> None:
+    """In the summary that the trainer prints, in the index, and in what was measured."""
+    program = (TRAINERS / name).read_text(encoding="utf-8")
+    printed = re.findall(r'"target: +(\w+ [<>]= [\d.]+)"', program)
+    text = README.read_text(encoding="utf-8")
+    indexed = re.findall(rf"\]\({name}\).*\| (\w+ [<>]= [\d.]+) \|$", text, flags=re.MULTILINE)
+    assert indexed == printed
+    of_name, sign, value = printed[0].split()
+    for row in rows_in(text):
+        if row.recipe == name:
+            assert row.target == f"{of_name} {sign} {float(value):g}"
+
+
+@pytest.mark.parametrize("row", rows_in(README.read_text("utf-8")), ids=str)
+def test_what_was_measured_reaches_the_target(row: Row) -> None:
+    _, sign, value = row.target.split()
+    assert row.lowest <= row.median <= row.highest
+    if not row.change:
+        better = row.median >= float(value) if sign == ">=" else row.median <= float(value)
+        assert better
+        assert row.seconds < 60
