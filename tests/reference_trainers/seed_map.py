@@ -12,6 +12,44 @@ TRAINERS = Path(__file__).parents[2] / "reference_trainers"
 README = TRAINERS / "README.md"
 SEED_LENGTHS = {"A": 631, "B": 247}  # lines of domain-specific...txt and training-nuts...txt
 
+# The line of each section's heading, and its title.
+SECTIONS = {
+    "A": {
+        24: "Computer vision training",
+        128: "Diffusion model training",
+        231: "EMA models",
+        292: "Contrastive, self-supervised",
+        325: "Fine-tuning, transfer",
+        375: "Multi-GPU, distributed",
+        426: "Checkpointing",
+        459: "Data loading for images",
+        518: "LLM data loading",
+        552: "Architecture tables",
+        597: "BPB evaluation",
+    },
+    "B": {
+        3: "Advice",
+        8: "Coding mistakes",
+        16: "Bias and variance",
+        22: "Data processing",
+        30: "What to try next",
+        38: "Overfitting",
+        48: "Project structure",
+        53: "Training issues",
+        60: "Vanishing, exploding gradients",
+        66: "Debugging activations",
+        147: "Initialization",
+        172: "Distributed training",
+        177: "Pretraining",
+        181: "Approaches",
+        186: "LR schedules",
+        202: "Regularization",
+        208: "Instruction fine tuning",
+        213: "LLM scaling",
+        215: "Larger than memory",
+    },
+}
+
 ROW = re.compile(
     r"^\| (?P<seed>[AB]) (?P<first>\d+)-(?P<last>\d+) \|.*\| "
     r"(?P<file>[a-z_]+/[a-z0-9_]+\.py|README\.md) \| "
@@ -50,6 +88,17 @@ def parse(line: str) -> Row | None:
 def read_map() -> list[Row]:
     lines = README.read_text(encoding="utf-8").splitlines()
     return [row for row in map(parse, lines) if row is not None]
+
+
+def sections_of(file: str) -> list[str]:
+    """The sections of the seeds that a trainer shows, as "A Checkpointing", in their order."""
+    shown = []
+    for seed, sections in SECTIONS.items():
+        for row in read_map():
+            if (row.seed, row.file) == (seed, file):
+                begin = max(line for line in sections if line <= row.last)
+                shown.append(f"{seed} {sections[begin]}")
+    return list(dict.fromkeys(shown))
 
 
 def moved(row: Row) -> tuple[int, int]:
