@@ -2,7 +2,8 @@
 
 `python -m tests.reference_trainers.measured` runs every trainer in full with three seeds, and again
 with each of its `COMPARISONS`, and writes the rows; names of recipes (`language/gpt.py`) run those
-alone and leave the other rows as they are.
+alone and leave the other rows as they are. `python -m tests.test_readme` then brings the times into
+the README at the top.
 """
 
 from __future__ import annotations
