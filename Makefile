@@ -1,7 +1,8 @@
 # Sets everything up on a machine with only Python 3.10 or newer and make.
 #   make demo    install, then check a small buggy training script
 #   make test    install with the development tools, then run the fast tests
-.PHONY: demo test test-slow lint bench clean
+#   make bench-trainers    run the reference trainers in full, write the table of their targets
+.PHONY: demo test test-slow lint bench bench-trainers clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -17,7 +18,8 @@ $(VENV)/.developing: $(VENV)/.installed
 	@touch $@
 
 $(VENV)/.probing: $(VENV)/.developing
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,probe]' scikit-learn
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,probe]' \
+		matplotlib scikit-learn webdataset # the reference trainers'
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -36,6 +38,9 @@ lint: $(VENV)/.developing
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench.speed
+
+bench-trainers: $(VENV)/.probing
+	$(BIN)/python -m tests.reference_trainers.measured
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .trainlint_cache
