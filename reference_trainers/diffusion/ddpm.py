@@ -46,7 +46,7 @@ from torchvision.models import inception_v3
 from torchvision.transforms import v2
 from torchvision.utils import save_image
 
-# ---- settings: each one is a flag of the same name-----------------------------------------------
+# ---- settings: each one is a flag of the same name ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ def read_settings() -> Settings:
     return Settings(**vars(parser.parse_args()))
 
 
-# ---- data----------------------------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------------------------
 
 
 class ResumableSampler(Sampler[int]):
@@ -167,7 +167,7 @@ def load_images(settings: Settings) -> tuple[Pictures, Pictures, int, int]:
     )
 
 
-# ---- diffusion-----------------------------------------------------------------------------------
+# ---- diffusion ----------------------------------------------------------------------------------
 
 
 class Diffusion:
@@ -247,7 +247,7 @@ class Diffusion:
         return x
 
 
-# ---- model: a U-Net------------------------------------------------------------------------------
+# ---- model: a U-Net -----------------------------------------------------------------------------
 
 
 def wave_features(t: Tensor, width: int) -> Tensor:
@@ -342,7 +342,7 @@ class UNet(nn.Module):
         return out
 
 
-# ---- quality: a Fréchet distance-----------------------------------------------------------------
+# ---- quality: a Fréchet distance ----------------------------------------------------------------
 
 
 class SmallFeatures(nn.Module):
@@ -434,7 +434,7 @@ def frechet_distance(one: Tensor, other: Tensor) -> float:
     return float(means + covariance1.trace() + covariance2.trace() - 2 * cross)
 
 
-# ---- averaged weights----------------------------------------------------------------------------
+# ---- averaged weights ---------------------------------------------------------------------------
 
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
@@ -458,7 +458,7 @@ def warmed_up_average(decay: float) -> Callable[[Tensors, Tensors, Tensor | int]
     return average
 
 
-# ---- checkpoints: the same pattern in every trainer----------------------------------------------
+# ---- checkpoints: the same pattern in every trainer ---------------------------------------------
 
 
 def get_random_state() -> dict[str, Any]:
@@ -506,7 +506,7 @@ def find_checkpoints(out: Path) -> list[Path]:
     return sorted(out.glob("step_*.pt"))
 
 
-# ---- logs----------------------------------------------------------------------------------------
+# ---- logs ---------------------------------------------------------------------------------------
 
 
 def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]], None]:
@@ -532,7 +532,7 @@ def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]],
     return lambda *_: None
 
 
-# ---- training------------------------------------------------------------------------------------
+# ---- training -----------------------------------------------------------------------------------
 
 
 def main() -> None:

@@ -43,7 +43,7 @@ from torchvision.models import inception_v3
 from torchvision.transforms import v2
 from torchvision.utils import save_image
 
-# ---- settings: each one is a flag of the same name-----------------------------------------------
+# ---- settings: each one is a flag of the same name ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ def read_settings() -> Settings:
     return Settings(**vars(parser.parse_args()))
 
 
-# ---- data----------------------------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------------------------
 
 
 class ResumableSampler(Sampler[int]):
@@ -165,7 +165,7 @@ def load_images(settings: Settings) -> tuple[Pictures, Pictures, int, int]:
     )
 
 
-# ---- the flow------------------------------------------------------------------------------------
+# ---- the flow -----------------------------------------------------------------------------------
 
 
 def draw_times(count: int, settings: Settings, device: torch.device) -> Tensor:
@@ -221,7 +221,7 @@ def sample(
     return x.clamp(-1, 1)
 
 
-# ---- model: a diffusion transformer--------------------------------------------------------------
+# ---- model: a diffusion transformer -------------------------------------------------------------
 
 
 def wave_features(t: Tensor, width: int) -> Tensor:
@@ -309,7 +309,7 @@ class DiT(nn.Module):
         return F.pixel_shuffle(grid, self.patch).float()
 
 
-# ---- quality: a Fréchet distance-----------------------------------------------------------------
+# ---- quality: a Fréchet distance ----------------------------------------------------------------
 
 
 class SmallFeatures(nn.Module):
@@ -401,7 +401,7 @@ def frechet_distance(one: Tensor, other: Tensor) -> float:
     return float(means + covariance1.trace() + covariance2.trace() - 2 * cross)
 
 
-# ---- averaged weights----------------------------------------------------------------------------
+# ---- averaged weights ---------------------------------------------------------------------------
 
 
 Tensors = tuple[Tensor, ...] | list[Tensor]
@@ -425,7 +425,7 @@ def warmed_up_average(decay: float) -> Callable[[Tensors, Tensors, Tensor | int]
     return average
 
 
-# ---- checkpoints: the same pattern in every trainer----------------------------------------------
+# ---- checkpoints: the same pattern in every trainer ---------------------------------------------
 
 
 def get_random_state() -> dict[str, Any]:
@@ -473,7 +473,7 @@ def find_checkpoints(out: Path) -> list[Path]:
     return sorted(out.glob("step_*.pt"))
 
 
-# ---- logs----------------------------------------------------------------------------------------
+# ---- logs ---------------------------------------------------------------------------------------
 
 
 def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]], None]:
@@ -499,7 +499,7 @@ def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]],
     return lambda *_: None
 
 
-# ---- training------------------------------------------------------------------------------------
+# ---- training -----------------------------------------------------------------------------------
 
 
 def main() -> None:

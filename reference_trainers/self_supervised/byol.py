@@ -8,7 +8,7 @@ Source         Grill et al. 2020 (arXiv:2006.07733): online network with project
                al. 2019, arXiv:1911.05722) brought the momentum encoder, with negatives.
 Expected       scikit-learn's 8x8 digits, 1 core: above 88 % with 10 labels a class in about 30 s.
                The summary also shows what raw pixels and the untrained network reach.
-Full scale     --data /imagenet --device cuda --amp --epochs 300 --batch-size 4096 --momentum 0.996
+Full scale     --data /imagenet --device cuda --amp --epochs 1000 --batch-size 4096 --momentum 0.996
                --projection 256 --hidden 4096 --labels 13 --workers 16 --checkpoint-every 500, and
                the LARS class of large_batch.py in place of AdamW, which is for small batches.
 """
@@ -388,7 +388,7 @@ def main() -> None:
         data.train,
         batch_size=settings.batch_size,
         sampler=sampler,
-        drop_last=True,  # a small last batch has few negatives and bad batch-norm statistics
+        drop_last=True,  # a tiny last batch would feed batch norm bad statistics
         num_workers=settings.workers,
         persistent_workers=settings.workers > 0,  # else they start anew at every epoch
         prefetch_factor=2 if settings.workers > 0 else None,
@@ -494,7 +494,8 @@ def main() -> None:
             if step % settings.log_every == 0:  # reading the loss waits for the device
                 log(step, {"train_loss": loss.item(), "lr": optimizer.param_groups[0]["lr"]})
                 print(f"\rstep {step}/{total_steps} loss {loss.item():.4f}", end="", flush=True)
-            if step % settings.checkpoint_every == 0:
+            # The last step is saved below, once evaluated: a run resumed here would skip that.
+            if step % settings.checkpoint_every == 0 and step < total_steps:
                 save_step(snapshot(), out, settings.keep)
             if step == total_steps:
                 break

@@ -453,7 +453,8 @@ def main() -> None:
             if step % settings.log_every == 0:  # reading the loss waits for the device
                 log(step, {"train_loss": loss.item(), "lr": optimizer.param_groups[0]["lr"]})
                 print(f"\rstep {step}/{total_steps} loss {loss.item():.4f}", end="", flush=True)
-            if step % settings.checkpoint_every == 0:
+            # The last step is saved below, once evaluated: a run resumed here would skip that.
+            if step % settings.checkpoint_every == 0 and step < total_steps:
                 save_step(snapshot(), out, settings.keep)
             if step == total_steps:
                 break
