@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from .trainer import check_resumes_bit_identically, finish, load
+from .trainer import finish, load
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("torchvision")
@@ -135,13 +135,6 @@ def test_the_average_starts_fast_and_ends_slow(ddpm: Any) -> None:
     assert decays == pytest.approx([0.1, 2 / 11, 0.55, 0.9])
 
 
-@pytest.mark.parametrize("recipe", ["diffusion/ddpm.py", "diffusion/flow_matching.py"])
-def test_killed_and_resumed(recipe: str, tmp_path: Path) -> None:
-    flags = ("--steps=40", "--batch-size=32", "--eval-every=16", "--eval-samples=64")
-    check_resumes_bit_identically(recipe, tmp_path, *flags, "--sample-steps=2")
-    assert (tmp_path / "whole" / "samples_000000016.png").stat().st_size > 0
-
-
 @pytest.mark.parametrize(
     "flags",
     [
@@ -154,3 +147,4 @@ def test_killed_and_resumed(recipe: str, tmp_path: Path) -> None:
 def test_options_run(flags: tuple[str, ...], tmp_path: Path) -> None:
     recipe, *rest = flags
     finish(recipe, tmp_path, *rest, "--steps=4", "--eval-samples=64", "--sample-steps=2")
+    assert (tmp_path / "samples_000000004.png").stat().st_size > 0

@@ -11,7 +11,7 @@ import time
 from pathlib import Path
 from types import ModuleType
 
-from .summary import ENVIRONMENT, TRAINERS
+from .summary import ENVIRONMENT, TRAINERS, read
 
 Processes = list["subprocess.Popen[str]"]
 
@@ -88,9 +88,9 @@ def losses(out: Path) -> dict[int, float]:
 
 
 def check_resumes_bit_identically(recipe: str, folder: Path, *flags: str, ranks: int = 0) -> None:
-    """A run killed twice, once after it was itself resumed, logs what a whole one logs."""
+    """A run killed twice, once after it was itself resumed, logs and ends as a whole one does."""
     flags = ("--checkpoint-every=7", *flags)
-    finish(recipe, folder / "whole", *flags, ranks=ranks)
+    read(finish(recipe, folder / "whole", *flags, ranks=ranks))  # its summary states a target
     expected = {(step, name): value for step, name, value in rows(folder / "whole")}
     last = max(step for step, _ in expected)
     killed = folder / "killed"
@@ -101,3 +101,18 @@ def check_resumes_bit_identically(recipe: str, folder: Path, *flags: str, ranks:
     for step, name, value in rows(killed):
         assert value == expected[step, name], f"{name} differs at step {step}"
     assert {(step, name) for step, name, _ in rows(killed)} == set(expected)
+    check_same_weights(folder / "whole", killed)
+
+
+def check_same_weights(one: Path, other: Path) -> None:
+    """The last checkpoints of two runs hold the same weights and averages, bit by bit."""
+    import torch
+
+    newest = sorted(one.glob("step_*"))[-1]
+    if newest.is_dir():  # sharded: its losses have spoken for it
+        return
+    ours = torch.load(newest, weights_only=True)
+    theirs = torch.load(other / newest.name, weights_only=True)
+    for part in ("model", "ema"):
+        for name, tensor in ours.get(part, {}).items():
+            assert torch.equal(tensor, theirs[part][name]), f"{part}: {name}"
