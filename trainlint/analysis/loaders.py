@@ -14,6 +14,7 @@ from trainlint.analysis.evaluations import trains
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import (
+    GRAPH_LOADER_CLASSES,
     LOADER_CLASSES,
     sounds_like_evaluation,
     speaks_of_training,
@@ -71,6 +72,11 @@ class Loader:
     def argument(self, name: str) -> Value | None:
         """What it was made with; None where that was left at its default."""
         return self.value.argument(_POSITIONS.get(name, 99), name)
+
+    @property
+    def draws_from_graph(self) -> bool:
+        """Whether training and evaluation share the graph, and masks or seed nodes tell them apart."""
+        return self.value.dotted in GRAPH_LOADER_CLASSES
 
     @property
     def has_unseen_arguments(self) -> bool:

@@ -68,8 +68,13 @@ class Names:
         ]
 
     def star_import_of(self, name: str) -> str | None:
-        """The dotted name of an otherwise unbound name, if only one star import can bind it."""
+        """The dotted name of an otherwise unbound name, if only one star import can bind it.
+
+        ``torch`` is torch from whatever module it comes.
+        """
         stars = self.star_modules()
+        if stars and name == "torch":
+            return name
         return canonical(f"{stars[0]}.{name}") if len(stars) == 1 else None
 
     def import_source(self, node: ast.ImportFrom) -> str:

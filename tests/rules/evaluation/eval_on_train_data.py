@@ -12,6 +12,7 @@ from torch.utils.data import (
     SubsetRandomSampler,
     random_split,
 )
+from torch_geometric.loader import NeighborLoader
 
 
 # What must be flagged.
@@ -168,3 +169,15 @@ def maybe_without_validation(train_set, val_set, has_validation: bool):
     held_out = val_set if has_validation else train_set
     val_loader = DataLoader(held_out, batch_size=64)
     return val_loader
+
+
+def seed_nodes_of_one_graph(data):
+    train_loader = NeighborLoader(data, [10, 10], input_nodes=data.train_mask, shuffle=True)
+    val_loader = NeighborLoader(data, [10, 10], input_nodes=data.val_mask)
+    return train_loader, val_loader
+
+
+def masks_of_one_graph(data):
+    train_loader = NeighborLoader(data, num_neighbors=[10, 10], shuffle=True)
+    test_loader = NeighborLoader(data, num_neighbors=[10, 10])
+    return train_loader, test_loader

@@ -7,7 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.definitions import FunctionDefinition
-from trainlint.analysis.values import Constant, Context, Value
+from trainlint.analysis.values import Constant, Context, Object, Unknown, Value
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
@@ -27,6 +27,7 @@ _KINDS = {
     "torch.cpu.amp.autocast": "autocast",
 }
 _GRADIENT_WORDS = re.compile(r"no_?grad|inference_?mode|set_grad", re.IGNORECASE)
+_MAY_SWITCH_GRADIENTS = re.compile(_GRADIENT_WORDS.pattern + "|eval|infer", re.IGNORECASE)
 GRAD_SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 GRAD_OFF = frozenset({"no_grad", "inference_mode"})
 
@@ -50,6 +51,14 @@ def uncalled_context(dotted: str, node: ast.expr) -> Context | None:
     """What ``with torch.no_grad:`` means: the missing parentheses have a rule of their own."""
     kind = _KINDS.get(dotted)
     return Context(kind, node) if kind is not None and kind != "set_grad_enabled" else None
+
+
+def unseen_context(expression: ast.expr, value: Value) -> Context | None:
+    """What an unresolved context manager may be, if its name speaks of gradients or evaluation."""
+    is_unresolved = isinstance(value, (Unknown, Object))
+    if not is_unresolved or not _MAY_SWITCH_GRADIENTS.search(ast.unparse(expression)):
+        return None
+    return Context("maybe no_grad", expression)
 
 
 def decorator_scopes(function: FunctionDefinition) -> list[tuple[str, ast.expr]]:

@@ -9,7 +9,7 @@ from trainlint.analysis.interpreter.conditions import assumptions, truth
 from trainlint.analysis.interpreter.expressions import bind, each, evaluate, mix
 from trainlint.analysis.interpreter.generators import run_generator
 from trainlint.analysis.interpreter.machine import Machine
-from trainlint.analysis.interpreter.scopes import GRAD_SWITCHES, uncalled_context
+from trainlint.analysis.interpreter.scopes import GRAD_SWITCHES, uncalled_context, unseen_context
 from trainlint.analysis.trace import (
     Assumptions,
     Attempt,
@@ -320,6 +320,7 @@ def _with_items(
     value = evaluate(machine, item.context_expr)
     if isinstance(value, External):
         value = uncalled_context(value.dotted, item.context_expr) or value
+    value = unseen_context(item.context_expr, value) or value
     ended = False
 
     def body(entered: Value) -> None:

@@ -29,17 +29,21 @@ SCALER_CLASSES = frozenset(
         "torch.distributed.fsdp.sharded_grad_scaler.ShardedGradScaler",
     }
 )
-LOADER_CLASSES = frozenset(
+GRAPH_LOADER_CLASSES = frozenset(
     {
-        "torch.utils.data.DataLoader",
-        "torch_geometric.loader.DataLoader",
-        "torch_geometric.data.DataLoader",
+        "torch_geometric.loader.HGTLoader",
+        "torch_geometric.loader.LinkNeighborLoader",
         "torch_geometric.loader.NeighborLoader",
-        "torchdata.stateful_dataloader.StatefulDataLoader",
-        "monai.data.DataLoader",
-        "webdataset.WebLoader",
     }
 )
+LOADER_CLASSES = GRAPH_LOADER_CLASSES | {
+    "torch.utils.data.DataLoader",
+    "torch_geometric.loader.DataLoader",
+    "torch_geometric.data.DataLoader",
+    "torchdata.stateful_dataloader.StatefulDataLoader",
+    "monai.data.DataLoader",
+    "webdataset.WebLoader",
+}
 DISTRIBUTED_SAMPLERS = frozenset({"torch.utils.data.DistributedSampler"})
 
 _OPTIMIZER_NAME = re.compile(r"optim|(^|_)opts?(_|\d|$)|^opt[A-Z]", re.IGNORECASE)
