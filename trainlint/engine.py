@@ -11,6 +11,7 @@ from trainlint.analysis import FileModel, Project, SourceFile
 from trainlint.analysis.source import first_line
 from trainlint.finding import Finding, Fix
 from trainlint.rule import Report, Rule
+from trainlint.scout import Glance
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,9 +27,9 @@ class CheckResult:
     searched_project: bool
 
 
-def sieve(data: bytes, rules: Sequence[Rule]) -> list[Rule]:
-    """The rules that could possibly fire in a file with these bytes."""
-    return [rule for rule in rules if rule.scout.suspects(data)]
+def sieve(glance: Glance, rules: Sequence[Rule]) -> list[Rule]:
+    """The rules that could possibly fire in a file that looks like this."""
+    return [rule for rule in rules if rule.scout.suspects(glance)]
 
 
 def check_file(
@@ -39,7 +40,7 @@ def check_file(
     Raises:
         SourceError: the file cannot be parsed.
     """
-    suspects = sieve(source.text.encode("utf-8", "replace"), rules) if use_scout else list(rules)
+    suspects = sieve(source.glance, rules) if use_scout else list(rules)
     if not suspects:
         return CheckResult([], frozenset(), False)
     project.start_check()

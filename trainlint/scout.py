@@ -1,27 +1,60 @@
-"""The cheap necessary condition of a rule: looks at bytes only, and may only say "not here".
+"""The cheap necessary condition of a rule: looks at words and bytes, and may only say "not here".
 
 A rule declares it beside its check::
 
-    scout = word("backward") & (word("step") | pattern(rb"optim"))
+    scout = identifier("backward") & (identifier("step") | text("optim."))
 
 A scout that is true promises nothing; a scout that is false promises that the rule cannot fire in
 this file. ``trainlint check --no-scout`` (hidden) runs without scouts, and a test holds both
 outputs equal.
+
+From cheap to dear: ``identifier``, ``part_of_identifier``, ``text``, ``pattern``. Write the cheap
+conditions first: the others are asked only where these hold.
 """
 
 from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from functools import cached_property
+
+_IDENTIFIERS_ONLY = bytes(
+    byte if byte >= 0x80 or chr(byte).isalnum() or byte == ord("_") else ord(" ")
+    for byte in range(256)
+)
+"""Turns every byte that cannot be part of an identifier into a space."""
+
+
+class Glance:
+    """What scouts see of a file: its bytes, and each identifier in them once."""
+
+    def __init__(self, source: bytes) -> None:
+        self.source = source
+        self.answers: dict[Scout, bool] = {}
+        """What expensive scouts have said: rules share them."""
+
+    @cached_property
+    def identifiers(self) -> frozenset[bytes]:
+        """All identifiers, keywords and numbers, those in strings and comments too."""
+        return frozenset(self.source.translate(_IDENTIFIERS_ONLY).split())
+
+    @cached_property
+    def identifier_list(self) -> bytes:
+        """The identifiers, one on a line: less to search than the file."""
+        return b"\n".join(self.identifiers)
+
+    @cached_property
+    def small_letters(self) -> bytes:
+        """The list of identifiers without capitals."""
+        return self.identifier_list.lower()
 
 
 class Scout(ABC):
-    """A condition on the bytes of a file; combine with ``&`` and ``|``."""
+    """A condition on a file; combine with ``&`` and ``|``."""
 
     @abstractmethod
-    def suspects(self, source: bytes) -> bool:
-        """Whether the rule could possibly fire in a file with these bytes."""
+    def suspects(self, glance: Glance) -> bool:
+        """Whether the rule could possibly fire in this file."""
 
     def __and__(self, other: Scout) -> Scout:
         return _All((self, other))
@@ -30,66 +63,113 @@ class Scout(ABC):
         return _Any((self, other))
 
 
-class _Words(Scout):
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = tuple(word.encode() for word in words)
-
-    def suspects(self, source: bytes) -> bool:
-        return any(word in source for word in self._words)
-
-
-class _AnyCase(Scout):
-    """Compares small letters; the small letters of the last file are kept for the next scout."""
-
-    _last: tuple[bytes, bytes] = (b"", b"")
-
-    def __init__(self, words: Sequence[str]) -> None:
-        self._words = tuple(word.lower().encode() for word in words)
-
-    def suspects(self, source: bytes) -> bool:
-        if source is not _AnyCase._last[0]:
-            _AnyCase._last = (source, source.lower())
-        small = _AnyCase._last[1]
-        return any(word in small for word in self._words)
-
-
-class _Pattern(Scout):
-    """Remembers its last answer: rules share patterns, and ask about one file after the other."""
-
-    def __init__(self, regex: bytes) -> None:
-        self._search = re.compile(regex, re.MULTILINE).search
-        self._last: tuple[bytes, bool] = (b"", self._search(b"") is not None)
-
-    def suspects(self, source: bytes) -> bool:
-        if source is not self._last[0]:
-            self._last = (source, self._search(source) is not None)
-        return self._last[1]
-
-
 class _All(Scout):
     def __init__(self, parts: tuple[Scout, ...]) -> None:
         self._parts = parts
 
-    def suspects(self, source: bytes) -> bool:
-        return all(part.suspects(source) for part in self._parts)
+    def suspects(self, glance: Glance) -> bool:
+        return all(part.suspects(glance) for part in self._parts)
 
 
 class _Any(Scout):
     def __init__(self, parts: tuple[Scout, ...]) -> None:
         self._parts = parts
 
-    def suspects(self, source: bytes) -> bool:
-        return any(part.suspects(source) for part in self._parts)
+    def suspects(self, glance: Glance) -> bool:
+        return any(part.suspects(glance) for part in self._parts)
 
 
-def word(*alternatives: str) -> Scout:
-    """One of these pieces of text occurs somewhere in the file."""
-    return _Words(alternatives)
+class _Identifier(Scout):
+    def __init__(self, *alternatives: str) -> None:
+        if not all(each.isidentifier() for each in alternatives):
+            raise ValueError(f"not all of {alternatives} are identifiers: use text()")
+        self._alternatives = frozenset(each.encode() for each in alternatives)
+
+    def suspects(self, glance: Glance) -> bool:
+        return not self._alternatives.isdisjoint(glance.identifiers)
 
 
-def word_in_any_case(*alternatives: str) -> Scout:
-    """One of these pieces of text occurs somewhere in the file, in capitals or not."""
-    return _AnyCase(alternatives)
+class _PartOfIdentifier(Scout):
+    def __init__(self, *parts: str) -> None:
+        if not all(f"_{part}".isidentifier() for part in parts):
+            raise ValueError(f"not all of {parts} can be in an identifier: use text()")
+        self._parts = tuple(part.encode() for part in parts)
+
+    def suspects(self, glance: Glance) -> bool:
+        identifiers = glance.identifier_list
+        return any(part in identifiers for part in self._parts)
+
+
+class _PartInAnyCase(_PartOfIdentifier):
+    def __init__(self, *parts: str) -> None:
+        super().__init__(*(part.lower() for part in parts))
+
+    def suspects(self, glance: Glance) -> bool:
+        identifiers = glance.small_letters
+        return any(part in identifiers for part in self._parts)
+
+
+class _IdentifierLike(Scout):
+    def __init__(self, regex: bytes) -> None:
+        self._regex = regex
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[bytes]:
+        return re.compile(self._regex, re.MULTILINE)
+
+    def suspects(self, glance: Glance) -> bool:
+        return self._compiled.search(glance.identifier_list) is not None
+
+
+class _Text(Scout):
+    def __init__(self, *alternatives: str) -> None:
+        self._alternatives = tuple(each.encode() for each in alternatives)
+
+    def suspects(self, glance: Glance) -> bool:
+        return any(each in glance.source for each in self._alternatives)
+
+
+class _Pattern(Scout):
+    """Compiled when first asked: most are asked about few files, and some runs about none."""
+
+    def __init__(self, regex: bytes) -> None:
+        self._regex = regex
+
+    @cached_property
+    def _compiled(self) -> re.Pattern[bytes]:
+        return re.compile(self._regex, re.MULTILINE)
+
+    def suspects(self, glance: Glance) -> bool:
+        answer = glance.answers.get(self)
+        if answer is None:
+            answer = self._compiled.search(glance.source) is not None
+            glance.answers[self] = answer
+        return answer
+
+
+def identifier(*alternatives: str) -> Scout:
+    """One of these identifiers (or keywords) occurs in the file, whole."""
+    return _Identifier(*alternatives)
+
+
+def part_of_identifier(*alternatives: str) -> Scout:
+    """One of these is in an identifier of the file: ``clip_grad`` in ``clip_grad_norm_``."""
+    return _PartOfIdentifier(*alternatives)
+
+
+def part_in_any_case(*alternatives: str) -> Scout:
+    """One of these is in an identifier of the file, in capitals or not."""
+    return _PartInAnyCase(*alternatives)
+
+
+def identifier_like(regex: bytes) -> Scout:
+    """The regular expression matches in an identifier (``^`` and ``$`` match at its ends)."""
+    return _IdentifierLike(regex)
+
+
+def text(*alternatives: str) -> Scout:
+    """One of these pieces of text occurs somewhere in the file, exactly so."""
+    return _Text(*alternatives)
 
 
 def pattern(regex: bytes) -> Scout:

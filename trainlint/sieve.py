@@ -5,7 +5,7 @@ from __future__ import annotations
 from trainlint.catalogue import installed_rules
 from trainlint.config import RuleSet
 from trainlint.outcome import FileTask
-from trainlint.scout import Scout
+from trainlint.scout import Glance, Scout
 
 
 class Sieve:
@@ -25,7 +25,8 @@ class Sieve:
         scouts = self._scouts[task.rules]
         if task.path.endswith(".ipynb"):
             return bool(scouts)
-        return any(scout.suspects(data) for scout in scouts)
+        glance = Glance(data)
+        return any(scout.suspects(glance) for scout in scouts)
 
     def _scouts_of(self, rules: RuleSet) -> tuple[Scout, ...]:
         """Each scout once, however many rules share it."""

@@ -12,12 +12,17 @@ from trainlint.analysis.roles import Role
 from trainlint.analysis.swaps import swaps_weights_between
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word, word_in_any_case
+from trainlint.scout import identifier, part_in_any_case, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
 _BEST = re.compile(r"best|(^|_)(opt(imal)?|top)_(model|state|weights|wts|params)", re.IGNORECASE)
+# The scout's view of ``best_model = model``: a name of a best one, and nothing but another name.
+_NAME_OF_BEST = rb"(?i:best|(?:opt(?:imal)?|top)_(?:model|state|weights|wts|params))[\w.]*"
+_ANOTHER_NAME = (
+    rb"[ \t]*(?:[(\\]|(?!None\b|True\b|False\b)[A-Za-z_][^\n]*?(?<=\w)[ \t]*(?:[;#\r\n]|\Z))"
+)
 _LEAVES = (ast.Break, ast.Return, ast.Raise)
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda, ast.ClassDef)
@@ -73,9 +78,9 @@ class BestStateAlias(Rule):
 
     code = "TLC001"
     severity = Severity.ERROR
-    scout = word("state_dict") | word("torch") & word_in_any_case(
+    scout = pattern(rb"\.\s*state_dict\s*\(") | identifier("torch") & part_in_any_case(
         "best", "opt_", "optimal_", "top_"
-    )
+    ) & pattern(_NAME_OF_BEST + rb"\s*=(?!=)" + _ANOTHER_NAME)
     help = "keep `copy.deepcopy(model.state_dict())`, or write the weights to disk at once"
     fix_safety = Applicability.SAFE
 

@@ -8,7 +8,7 @@ from trainlint.analysis.kept_states import KeptState, kept_states, restores_itse
 from trainlint.analysis.swaps import swaps_in_training, swaps_weights_between
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -62,7 +62,7 @@ class EmaSwapNotRestored(Rule):
 
     code = "TLC003"
     severity = Severity.ERROR
-    scout = pattern(rb"load_state_dict|copy_to|apply_shadow|swap")
+    scout = part_of_identifier("load_state_dict", "copy_to", "apply_shadow", "swap")
     help = "keep a copy of the model's own weights and load it back, or evaluate a second model"
     fix_safety = Applicability.SAFE
 

@@ -15,9 +15,10 @@ from trainlint.analysis.averages import (
 )
 from trainlint.analysis.blocks import neighbours, runs_before
 from trainlint.analysis.receivers import last_name
+from trainlint.analysis.swaps import AVERAGE
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word, word_in_any_case
+from trainlint.scout import identifier, identifier_like, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -71,8 +72,10 @@ class EmaUpdateCadence(Rule):
 
     code = "TLC002"
     severity = Severity.ERROR
-    scout = word("step", "update") & word_in_any_case(
-        "ema", "moving_average", "movingaverage", "averaged_model", "averagedmodel", "shadow", "swa"
+    scout = (
+        identifier("backward", "step")
+        & identifier_like(AVERAGE.encode() + rb"|MovingAverage|AveragedModel")
+        & (pattern(rb"\.\s*step\s*\(") | identifier("backward"))
     )
     help = "update the average once after each step of the optimizer"
     fix_safety = Applicability.SAFE

@@ -15,7 +15,7 @@ from trainlint.analysis.checkpoint_loads import (
 from trainlint.analysis.ranks import is_distributed, rank_guards
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, part_of_identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -63,7 +63,7 @@ class LoadNoMapLocation(Rule):
 
     code = "TLC004"
     severity = Severity.INFO
-    scout = word("torch") & pattern(rb"load\s*\(")
+    scout = identifier("torch") & part_of_identifier("load") & pattern(rb"load\s*\(")
     help = 'pass `map_location="cpu"`, and let `load_state_dict` copy to the model\'s device'
     fix_safety = Applicability.SAFE
 

@@ -7,7 +7,7 @@ from trainlint.analysis.resuming import Resume, resumes
 from trainlint.analysis.roles import Role
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, part_of_identifier, text
 
 _CONSEQUENCES = {
     Role.OPTIMIZER: "the optimizer's momentum starts at zero",
@@ -74,7 +74,7 @@ class ResumeIncomplete(Rule):
 
     code = "TLC006"
     severity = Severity.WARNING
-    scout = word("load(") & word("load_state_dict") & word("backward")
+    scout = identifier("load_state_dict") & part_of_identifier("backward") & text("load(")
     help = "save and load the `state_dict()` of everything that has one, and the epoch"
 
     def check(self, file: FileModel) -> Iterator[Report]:

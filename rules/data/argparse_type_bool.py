@@ -9,7 +9,7 @@ from trainlint.analysis.receivers import assigned_values
 from trainlint.analysis.spelling import spelled
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -55,7 +55,7 @@ class ArgparseTypeBool(Rule):
 
     code = "TLD004"
     severity = Severity.ERROR
-    scout = word("add_argument") & pattern(rb"\btype\s*=\s*bool\b")
+    scout = identifier("add_argument") & identifier("type") & pattern(rb"\btype\s*=\s*bool\b")
     help = "use `action=argparse.BooleanOptionalAction`, or a type that reads the text"
     fix_safety = Applicability.UNSAFE
 

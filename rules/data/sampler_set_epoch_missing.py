@@ -8,7 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.samplers import RepeatedSampler, repeated_samplers
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -65,7 +65,7 @@ class SamplerSetEpochMissing(Rule):
 
     code = "TLD001"
     severity = Severity.ERROR
-    scout = word("DistributedSampler")
+    scout = part_of_identifier("DistributedSampler")
     help = "call `sampler.set_epoch(epoch)` at the top of every epoch"
     fix_safety = Applicability.SAFE
 

@@ -11,7 +11,7 @@ from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.values import Constant, Instance, Object, Value, options
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier_like, part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -56,12 +56,14 @@ class SamplerWithShuffle(Rule):
 
     code = "TLD002"
     severity = Severity.ERROR
-    scout = word("sampler") & word("shuffle") & pattern(rb"Loader\b")
+    scout = (
+        part_of_identifier("sampler") & part_of_identifier("shuffle") & identifier_like(rb"Loader$")
+    )
     help = "write `shuffle=sampler is None`: a sampler decides on the order itself"
     fix_safety = Applicability.SAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if not self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+        if not self.scout.suspects(file.source.glance):
             return
         for loader in file.loaders:
             kind = _given_sampler(loader)

@@ -11,7 +11,7 @@ from trainlint.analysis.loaders import Loader, Purpose
 from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -76,12 +76,14 @@ class TrainLoaderNoShuffle(Rule):
 
     code = "TLD003"
     severity = Severity.WARNING
-    scout = word("oader") & word("train", "Train", "tr_", "backward", "trn")
+    scout = part_of_identifier("oader") & part_of_identifier(
+        "train", "Train", "tr_", "backward", "trn"
+    )
     help = "pass `shuffle=True`, or `shuffle=False` where the order is meant"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        is_suspect = self.scout.suspects(file.source.glance)
         if not is_suspect or file.is_unit_test:
             return
         for loader in file.loaders:

@@ -22,7 +22,11 @@ from trainlint.analysis.knowledge.training import (
 )
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word, word_in_any_case
+from trainlint.scout import identifier, part_of_identifier, pattern
+
+_EXTREMES = rb"(?:min|max|lowest|highest|smallest|largest|minimum|maximum)"
+_BEST = rb"(?i:best|(?<![a-z\d])" + _EXTREMES + rb"_|_" + _EXTREMES + rb"(?![a-z\d]))"
+"""How the scout knows a variable for the best of something."""
 
 
 class BestCheckpointWrongCompare(Rule):
@@ -75,15 +79,21 @@ class BestCheckpointWrongCompare(Rule):
     code = "TLE005"
     severity = Severity.ERROR
     scout = (
-        word("save", "state_dict", "deepcopy")
-        & word("<", ">", "max(", "min(")
-        & word("torch")
-        & word_in_any_case("best", "min", "max", "lowest", "highest", "smallest", "largest")
+        identifier("torch")
+        & part_of_identifier("save", "state_dict", "deepcopy")
+        & pattern(
+            _BEST
+            + rb"[^\n]*\s*[<>]|[<>]\s*[^\n]*"
+            + _BEST
+            + rb"|"
+            + _BEST
+            + rb"[^\n=]*=\s*(?:[\w.]*\.)?(?:max|min)\s*\("
+        )
     )
     help = "start from the worst value, compare the way the metric improves, store the new best"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if not self.scout.suspects(file.source.text.encode("utf-8", "replace")):
+        if not self.scout.suspects(file.source.glance):
             return
         for pick in picks(file):
             wrong = _what_is_wrong(file, pick)

@@ -13,7 +13,7 @@ from trainlint.analysis.trace import Event, EventKind, events
 from trainlint.analysis.values import Constant, Object, Value, options, overlaps
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier_like, part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -72,14 +72,16 @@ class EvalOnTrainData(Rule):
 
     code = "TLE001"
     severity = Severity.ERROR
-    scout = word("oader") & pattern(rb"(?i)val|test|tst|dev(?!ice)") & word("DataLoader", "import")
+    scout = (
+        part_of_identifier("oader")
+        & part_of_identifier("DataLoader", "import")
+        & identifier_like(rb"(?i)val|test|tst|dev(?!ice)")
+    )
     help = "give the loader the held-out dataset"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if file.is_unit_test or not self.scout.suspects(
-            file.source.text.encode("utf-8", "replace")
-        ):
+        if file.is_unit_test or not self.scout.suspects(file.source.glance):
             return
         made = file.loaders
         for loader in made:

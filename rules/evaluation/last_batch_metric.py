@@ -7,7 +7,7 @@ from trainlint.analysis.evaluations import EVALUATES
 from trainlint.analysis.last_batches import last_batch_scores
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier
 
 
 class LastBatchMetric(Rule):
@@ -55,13 +55,11 @@ class LastBatchMetric(Rule):
 
     code = "TLE004"
     severity = Severity.ERROR
-    scout = EVALUATES & word("torch")
+    scout = identifier("torch") & EVALUATES
     help = "add up the score over all batches, weighted by their size"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        if file.is_unit_test or not self.scout.suspects(
-            file.source.text.encode("utf-8", "replace")
-        ):
+        if file.is_unit_test or not self.scout.suspects(file.source.glance):
             return
         for found in last_batch_scores(file):
             yield self.report(

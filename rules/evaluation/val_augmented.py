@@ -17,7 +17,7 @@ from trainlint.analysis.transforms import (
 from trainlint.analysis.values import Instance, Object, Unknown, Value, options
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import part_in_any_case, part_of_identifier
 
 _ON_PURPOSE = re.compile(
     r"(^|_)tta|simclr|contrast|moco|byol|ssl|self_?sup|robust|corrupt|adv", re.IGNORECASE
@@ -74,13 +74,13 @@ class ValAugmented(Rule):
 
     code = "TLE002"
     severity = Severity.WARNING
-    scout = pattern(rb"(?i)oader") & pattern(
-        rb"Rand|Jitter|Aug|Flip|Rotate|Crop|andom_split|Subset|import"
+    scout = part_in_any_case("oader") & part_of_identifier(
+        "Rand", "Jitter", "Aug", "Flip", "Rotate", "Crop", "andom_split", "Subset", "import"
     )
     help = "give evaluation a dataset of its own, with resizing and normalisation only"
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        is_suspect = self.scout.suspects(file.source.glance)
         if not is_suspect or file.is_unit_test:
             return
         made = file.loaders

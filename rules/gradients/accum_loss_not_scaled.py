@@ -10,7 +10,7 @@ from trainlint.analysis.accumulation import Window, windows
 from trainlint.analysis.loss_expressions import is_plain_backward, loss_expression
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, part_of_identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -72,7 +72,7 @@ class AccumLossNotScaled(Rule):
 
     code = "TLG006"
     severity = Severity.WARNING
-    scout = word("%") & word("backward") & word(".step(")
+    scout = part_of_identifier("backward") & identifier("step") & text("%") & text(".step(")
     help = "divide the loss by the number of micro-batches before `backward()`"
     fix_safety = Applicability.UNSAFE
 

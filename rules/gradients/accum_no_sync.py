@@ -10,7 +10,7 @@ from trainlint.analysis.trace import EventKind, Loop, Scope, around, events, ste
 from trainlint.analysis.values import overlaps
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier
 
 
 class AccumNoSync(Rule):
@@ -65,7 +65,7 @@ class AccumNoSync(Rule):
 
     code = "TLG008"
     severity = Severity.WARNING
-    scout = word("no_sync")
+    scout = identifier("no_sync")
     help = "leave `no_sync()` on the last micro-batch of each step; put the forward pass inside it"
 
     def check(self, file: FileModel) -> Iterator[Report]:

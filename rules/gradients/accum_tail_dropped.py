@@ -13,7 +13,7 @@ from trainlint.analysis.trace import Event, EventKind, Loop, around, events
 from trainlint.analysis.values import Object, Value, elements, overlaps
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -69,7 +69,7 @@ class AccumTailDropped(Rule):
 
     code = "TLG007"
     severity = Severity.WARNING
-    scout = word("%") & word("enumerate") & word(".step(")
+    scout = identifier("enumerate") & identifier("step") & text("%") & text(".step(")
     help = "step on the last batch as well: `or (i + 1) == len(loader)`"
     fix_safety = Applicability.UNSAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.roles import loss_kind
 from trainlint.analysis.trace import Event, EventKind, events
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import pattern, text
 
 
 class ArgmaxBeforeLoss(Rule):
@@ -59,7 +59,7 @@ class ArgmaxBeforeLoss(Rule):
 
     code = "TLG012"
     severity = Severity.ERROR
-    scout = word("backward(", ".grad(", ".scale(") & pattern(
+    scout = text("backward(", ".grad(", ".scale(") & pattern(
         rb"arg(max|min|sort)|round|one_hot|floor|ceil|sign|[<>]|indices|bernoulli|multinomial|"
         rb"max|min|topk|sort|kthvalue|mode|median|\b[gl][te]\("
     )

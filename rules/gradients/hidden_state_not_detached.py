@@ -7,7 +7,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.carried_states import CarriedState, carried_states
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -63,7 +63,7 @@ class HiddenStateNotDetached(Rule):
 
     code = "TLG011"
     severity = Severity.ERROR
-    scout = word(".backward(", "manual_backward(")
+    scout = identifier("backward", "manual_backward") & text(".backward(", "manual_backward(")
     help = "detach the state between batches: `state = state.detach()`"
     fix_safety = Applicability.UNSAFE
 

@@ -9,7 +9,7 @@ from trainlint.analysis.trace import Event, EventKind, events
 from trainlint.analysis.values import Object, options
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, text
 
 _LBFGS = "torch.optim.LBFGS"
 
@@ -60,7 +60,7 @@ class LbfgsNoClosure(Rule):
 
     code = "TLG015"
     severity = Severity.ERROR
-    scout = word(".step(")
+    scout = identifier("step") & text(".step(")
     help = "pass a closure that clears, computes the loss, calls `backward()` and returns the loss"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -8,7 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.kept_losses import KeptLoss, kept_losses
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -61,7 +61,11 @@ class LossAccumulateGraph(Rule):
 
     code = "TLG009"
     severity = Severity.WARNING
-    scout = word(".backward(", "manual_backward(") & word("+", "append")
+    scout = (
+        identifier("backward", "manual_backward")
+        & text(".backward(", "manual_backward(")
+        & text("+", "append")
+    )
     help = "add `loss.detach()` or `loss.item()`"
     fix_safety = Applicability.SAFE
 

@@ -8,7 +8,7 @@ from trainlint.analysis.knowledge.training import looks_like_loss_result
 from trainlint.analysis.receivers import assigned_at, last_name
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, part_of_identifier, pattern
 
 _NEW_LEAVES = frozenset(
     {"torch.tensor", "torch.autograd.Variable", "torch.nn.Parameter", "torch.FloatTensor"}
@@ -66,8 +66,10 @@ class LossRequiresGradHack(Rule):
 
     code = "TLG017"
     severity = Severity.ERROR
-    scout = pattern(rb"requires_grad(?:\s*=\s*True|_\s*\()") & word(
-        "backward", "loss", "Loss", "LOSS", "cost", "training_step"
+    scout = (
+        identifier("requires_grad", "requires_grad_")
+        & part_of_identifier("backward", "loss", "Loss", "LOSS", "cost", "training_step")
+        & pattern(rb"requires_grad(?:\s*=\s*True|_\s*\()")
     )
     help = (
         "find what cut the graph between the model and the loss "

@@ -14,7 +14,7 @@ from trainlint.analysis.trace import Branch, Event, EventKind, Loop, around, eve
 from trainlint.analysis.values import Constant, Object, elements
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, part_of_identifier, text
 
 # New parameters, other tasks and fresh starts need an optimizer of their own.
 _RESTARTS = re.compile(
@@ -77,7 +77,12 @@ class OptimizerRecreatedInLoop(Rule):
 
     code = "TLG013"
     severity = Severity.ERROR
-    scout = word("parameters(") & word("optim.", "optim import", *sorted(OPTIMIZER_CLASSES))
+    scout = (
+        part_of_identifier("parameters")
+        & (identifier(*OPTIMIZER_CLASSES) | identifier("optim"))
+        & text("parameters(")
+        & (text("optim.", "optim import") | part_of_identifier(*OPTIMIZER_CLASSES))
+    )
     help = "build the optimizer once, before the loop, and pass it in"
 
     def check(self, file: FileModel) -> Iterator[Report]:

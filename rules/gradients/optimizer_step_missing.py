@@ -6,7 +6,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.protocols.never_stepped import NeverStepped, never_stepped
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 
 class OptimizerStepMissing(Rule):
@@ -54,7 +54,7 @@ class OptimizerStepMissing(Rule):
 
     code = "TLG005"
     severity = Severity.ERROR
-    scout = word("backward") & word("zero_grad")
+    scout = part_of_identifier("backward") & part_of_identifier("zero_grad")
     help = "call `optimizer.step()` after the backward pass"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -13,7 +13,7 @@ from trainlint.analysis.trace import Event, EventKind, Loop, events
 from trainlint.analysis.values import Tensor, elements
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -65,7 +65,7 @@ class RetainGraphMisuse(Rule):
 
     code = "TLG010"
     severity = Severity.WARNING
-    scout = word("retain_graph")
+    scout = identifier("retain_graph")
     help = "drop the flag, and detach what is carried from one iteration to the next"
     fix_safety = Applicability.UNSAFE
 

@@ -12,7 +12,7 @@ from trainlint.analysis.grad_scopes import (
 )
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier, text
 
 
 class TrainingUnderNoGrad(Rule):
@@ -63,7 +63,9 @@ class TrainingUnderNoGrad(Rule):
 
     code = "TLG014"
     severity = Severity.ERROR
-    scout = word("no_grad", "inference_mode") & word("backward(", ".step(", "def train", "fit(")
+    scout = part_of_identifier("no_grad", "inference_mode") & text(
+        "backward(", ".step(", "def train", "fit("
+    )
     help = "take the training step out of `no_grad()`; decorate evaluation only"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -9,7 +9,7 @@ from trainlint.analysis.receivers import assigned_values, last_name, receiver_ro
 from trainlint.analysis.roles import Role
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, pattern
 
 _ANY = frozenset(Role)
 # Whose method each is; the methods that only torch has are taken at their name.
@@ -69,7 +69,7 @@ class UncalledMethod(Rule):
     severity = Severity.ERROR
     scout = pattern(
         rb"\.(?:" + "|".join(_METHODS).encode() + rb")[ \t\f]*(?:[;#)\\\r\n]|\Z)"
-    ) | word(".item") & pattern(rb"\.item\b(?!\s*\()")
+    ) | identifier("item") & pattern(rb"\.item\b(?!\s*\()")
     help = "add the parentheses"
     fix_safety = Applicability.SAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.blocks import block_of
 from trainlint.analysis.protocols.lost_gradients import LostGradients, lost_gradients
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -66,7 +66,7 @@ class ZeroGradBetween(Rule):
 
     code = "TLG003"
     severity = Severity.ERROR
-    scout = word("zero_grad")
+    scout = part_of_identifier("zero_grad")
     help = "clear before `backward()`, or after `step()`"
     fix_safety = Applicability.SAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.blocks import block_of
 from trainlint.analysis.trace import Event
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, part_of_identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -69,7 +69,7 @@ class ZeroGradBreaksAccumulation(Rule):
 
     code = "TLG002"
     severity = Severity.ERROR
-    scout = word("zero_grad") & word("%") & word(".step(")
+    scout = part_of_identifier("zero_grad") & identifier("step") & text("%")
     help = "clear the gradients where the optimizer steps, under the same condition"
     fix_safety = Applicability.UNSAFE
 

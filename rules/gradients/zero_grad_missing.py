@@ -12,7 +12,7 @@ from trainlint.analysis.receivers import last_name
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import part_of_identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.analysis.interpreter.runs import Run
@@ -67,7 +67,7 @@ class ZeroGradMissing(Rule):
 
     code = "TLG001"
     severity = Severity.ERROR
-    scout = pattern(rb"backward\s*\(")
+    scout = part_of_identifier("backward") & pattern(rb"(?<!def )backward\s*\(")
     help = "call `zero_grad()` on every path from one `step()` to the next `backward()`"
     fix_safety = Applicability.UNSAFE
 

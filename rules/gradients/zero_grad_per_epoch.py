@@ -13,7 +13,7 @@ from trainlint.analysis.protocols.gradients import (
 from trainlint.analysis.trace import Event
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.analysis.interpreter.runs import Run
@@ -70,7 +70,7 @@ class ZeroGradPerEpoch(Rule):
 
     code = "TLG004"
     severity = Severity.ERROR
-    scout = word("zero_grad")
+    scout = part_of_identifier("zero_grad")
     help = "call `zero_grad()` in the same loop as `step()`"
     fix_safety = Applicability.UNSAFE
 

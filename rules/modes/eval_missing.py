@@ -19,7 +19,7 @@ from trainlint.analysis.structure import is_mode_sensitive
 from trainlint.analysis.values import Instance
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -86,12 +86,15 @@ class EvalMissing(Rule):
 
     code = "TLM001"
     severity = Severity.ERROR
-    scout = EVALUATES & word("no_grad", "inference_mode", "set_grad_enabled", ".train(", ".eval(")
+    scout = EVALUATES & (
+        part_of_identifier("no_grad", "inference_mode", "set_grad_enabled")
+        | text(".train(", ".eval(")
+    )
     help = "call `model.eval()` before the loop, and `model.train()` before training goes on"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        is_in_sight = self.scout.suspects(file.source.glance)
         if is_in_sight and not file.is_unit_test:
             for blame in wrong_evaluations(file, _is_in_train_mode):
                 yield self.report(blame.node, _message(blame), repair=_repair(blame))

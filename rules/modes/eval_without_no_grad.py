@@ -80,7 +80,7 @@ class EvalWithoutNoGrad(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        is_in_sight = self.scout.suspects(file.source.glance)
         if is_in_sight and not file.is_unit_test:
             for blame in wrong_evaluations(file, _builds_graph):
                 yield self.report(blame.node, _message(blame), repair=_repair(blame))

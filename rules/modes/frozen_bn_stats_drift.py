@@ -7,7 +7,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.freezing import Frozen, frozen_parts, has_batch_norm, is_kept_still, trains
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, pattern
 
 
 class FrozenBnStatsDrift(Rule):
@@ -74,7 +74,7 @@ class FrozenBnStatsDrift(Rule):
     code = "TLM007"
     severity = Severity.WARNING
     preview = True
-    scout = word("requires_grad") & word(".train(") & word("False")
+    scout = identifier("train") & pattern(rb"\.\s*requires_grad(?:\s*=\s*|_\s*\(\s*)False\b")
     help = "call `eval()` on the frozen part after each `model.train()`, or override `train()`"
 
     def check(self, file: FileModel) -> Iterator[Report]:

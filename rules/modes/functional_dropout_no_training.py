@@ -10,7 +10,7 @@ from trainlint.analysis.knowledge.training import sounds_like_training
 from trainlint.analysis.receivers import assigned_values
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, part_of_identifier, pattern
 
 _ALWAYS_ON = ("dropout", "dropout1d", "dropout2d", "dropout3d")
 _NEVER_ON = ("alpha_dropout", "feature_alpha_dropout")
@@ -78,14 +78,20 @@ class FunctionalDropoutNoTraining(Rule):
     severity = Severity.ERROR
     # ``F.dropout`` but not ``self.dropout``, an import of the function itself, or a probability of
     # attention that is a number or an attribute and says nothing of the mode.
-    scout = word("functional") & (
-        pattern(
-            rb"\.dropout(?:[123]d)?\b(?<!self\.dropout)(?<!self\.dropout[123]d)"
-            rb"(?!\s*\((?:[^()#\n]|\([^()\n]*\))*?training)"
+    scout = (
+        part_of_identifier("functional")
+        & part_of_identifier("dropout")
+        & (
+            pattern(
+                rb"\.dropout(?:[123]d)?\b(?<!self\.dropout)(?<!self\.dropout[123]d)"
+                rb"(?!\s*\((?:[^()#\n]|\([^()\n]*\))*?training)"
+            )
+            | identifier("alpha_dropout")
+            | pattern(rb"functional\s+import\s(?:[^=:#]|#[^\n]*)*?(?:\bdropout|\*)")
+            | pattern(
+                rb"dropout_p\s*=\s*(?![^,)#\n]*training)(?!0(?:\.0*)?\s*[,)])(?:[\d.(]|\w+\s*\.)"
+            )
         )
-        | word("alpha_dropout")
-        | pattern(rb"functional\s+import\s(?:[^=:#]|#[^\n]*)*?(?:\bdropout|\*)")
-        | pattern(rb"dropout_p\s*=\s*(?![^,)#\n]*training)(?!0(?:\.0*)?\s*[,)])(?:[\d.(]|\w+\s*\.)")
     )
     help = "pass `training=self.training`, or use `nn.Dropout`"
     fix_safety = Applicability.SAFE

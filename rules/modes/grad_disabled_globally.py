@@ -8,7 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.index import Function
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier
 
 _SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
 _SCOPES = frozenset({"torch.no_grad", "torch.inference_mode", "torch.autograd.no_grad"})
@@ -72,7 +72,7 @@ class GradDisabledGlobally(Rule):
 
     code = "TLM004"
     severity = Severity.ERROR
-    scout = word("set_grad_enabled", "__enter__")
+    scout = identifier("set_grad_enabled", "__enter__")
     help = "use `with torch.no_grad():` or `@torch.no_grad()` around what needs it"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -9,7 +9,7 @@ from trainlint.analysis.index import Function
 from trainlint.analysis.spelling import spelled
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -82,10 +82,15 @@ class ModuleInForward(Rule):
 
     code = "TLM005"
     severity = Severity.ERROR
-    scout = pattern(
-        rb"^([ \t]*)(async )?def forward\((?:(?!^\1(?:def|class|async|@))[\s\S])*?"
-        rb"\b(Dropout|AlphaDropout|(Lazy|Bi)?[lL]inear|Conv|BatchNorm|Embedding|LSTM|GRU|RNN|"
-        rb"MultiheadAttention|Transformer|LayerNorm|GroupNorm|PReLU)\w*\("
+    scout = (
+        identifier("forward")
+        & identifier(*(name.rpartition(".")[2] for name in (*_DROPOUT, *_WITH_WEIGHTS)))
+        & pattern(
+            rb"^([ \t]*)(?:async )?def forward\b(?:[^\n]*\n(?!\1(?:def|class|async|@)\b))*?[^\n]*?"
+            rb"\b(?:(?:Alpha)?Dropout\d?d?|Linear|Bilinear|LazyLinear|Conv(?:Transpose)?\dd|"
+            rb"BatchNorm\dd|Embedding(?:Bag)?|(?:LSTM|GRU|RNN)(?:Cell)?|MultiheadAttention|"
+            rb"Transformer(?:(?:En|De)coderLayer)?|LayerNorm|GroupNorm|PReLU)\s*\("
+        )
     )
     help = "make the layer in `__init__`, or use the functional form with `training=self.training`"
     fix_safety = Applicability.SAFE

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, pattern
 
 _CONTEXTS = frozenset(
     f"{home}.{name}"
@@ -54,9 +54,9 @@ class NoGradUncalled(Rule):
     code = "TLM008"
     severity = Severity.ERROR
     scout = (
-        word("no_grad") & pattern(rb"no_grad\b(?!\s*\()")
-        | word("inference_mode") & pattern(rb"inference_mode\b(?!\s*\()")
-        | word("enable_grad") & pattern(rb"enable_grad\b(?!\s*\()")
+        identifier("no_grad") & pattern(rb"no_grad\b(?!\s*\()")
+        | identifier("inference_mode") & pattern(rb"inference_mode\b(?!\s*\()")
+        | identifier("enable_grad") & pattern(rb"enable_grad\b(?!\s*\()")
     )
     help = "add the parentheses"
     fix_safety = Applicability.SAFE

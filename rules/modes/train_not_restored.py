@@ -82,7 +82,7 @@ class TrainNotRestored(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        is_in_sight = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        is_in_sight = self.scout.suspects(file.source.glance)
         if not is_in_sight or file.is_unit_test:
             return
         for run, _ in contexts(file, lambda run: _switches_to_eval(run, file)):

@@ -16,7 +16,7 @@ from trainlint.analysis.roles import Role
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -60,7 +60,7 @@ class TrainingAttrAssigned(Rule):
 
     code = "TLM006"
     severity = Severity.ERROR
-    scout = pattern(rb"\.training\s*=\s*(True|False)")
+    scout = identifier("training") & pattern(rb"\.training\s*=\s*(True|False)")
     help = "call `eval()` or `train()`, which reach the modules inside as well"
     fix_safety = Applicability.SAFE
 

@@ -8,7 +8,7 @@ from trainlint.analysis.constructors import makes_module
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, pattern
 
 _SET = rb"\w+\.\w+\s*[:=][^\n]*[(\\]"
 # All lines of the signature at once, or its first; held fast, without trying the other again.
@@ -66,7 +66,7 @@ class MissingSuperInit(Rule):
     severity = Severity.ERROR
     # From a ``def __init__(...)`` to the first line that is a call of another ``__init__``: either
     # there is none before the next definition, or something with a call in it is set on the way.
-    scout = word("forward", "training_step") & pattern(
+    scout = identifier("forward", "training_step") & pattern(
         rb"def[ \t]+__init__" + _SIGNATURE + rb"(?:(?![ \t]*(?:"
         rb"(?:def|class|async)\b|super\(|[\w.]+\.__init__\(|" + _SET + rb"))[^\n]*\n)*"
         rb"(?:[ \t]*(?:(?:def|class|async)\b|" + _SET + rb")|[^\n]*\Z)"

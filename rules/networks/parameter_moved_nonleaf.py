@@ -10,7 +10,7 @@ from trainlint.analysis.knowledge.training import is_optimizer_class, looks_like
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import part_of_identifier, pattern, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -92,8 +92,8 @@ class ParameterMovedNonleaf(Rule):
 
     code = "TLN005"
     severity = Severity.ERROR
-    scout = word("Parameter", "requires_grad") & (
-        word(").to(", ").cuda(", ").cpu(", ").half(", ").float(", ").double(", ").bfloat16(")
+    scout = part_of_identifier("Parameter", "requires_grad") & (
+        text(").to(", ").cuda(", ").cpu(", ").half(", ").float(", ").double(", ").bfloat16(")
         | pattern(rb"(?:Parameter|requires_grad)[^\n]*\)[ \t]*\.|\)\.type\(")
     )
     help = "do the operation inside: `nn.Parameter(x.to(device))`, or move the whole module"

@@ -10,7 +10,7 @@ from trainlint.analysis.frameworks import imports_framework
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -70,7 +70,7 @@ class RequiresGradTypo(Rule):
 
     code = "TLN004"
     severity = Severity.ERROR
-    scout = pattern(rb"req(?:" + "|".join(typo[3:] for typo in sorted(_TYPOS)).encode() + rb")\b")
+    scout = identifier(*_TYPOS)
     help = "write `requires_grad`"
     fix_safety = Applicability.SAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.tensor_expressions import is_tensor
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -72,9 +72,11 @@ class ToResultDiscarded(Rule):
 
     code = "TLN006"
     severity = Severity.ERROR
-    scout = word(*(f".{name}" for name in sorted(_RETURN_ANOTHER))) & pattern(
+    scout = identifier(*_RETURN_ANOTHER) & pattern(
         _STATEMENT + rb"[\w.]+\.(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")\s*\("
-    ) | (word("transforms", "albumentations") & pattern(_STATEMENT + rb"[\w.]*\b[A-Z]\w*\s*\("))
+    ) | (
+        identifier("transforms", "albumentations") & pattern(_STATEMENT + rb"[\w.]*\b[A-Z]\w*\s*\(")
+    )
     help = "assign the result: `x = x.to(device)`"
     fix_safety = Applicability.SAFE
 

@@ -14,7 +14,7 @@ from trainlint.analysis.protocols.clipping import (
 from trainlint.analysis.trace import Scope
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -71,7 +71,7 @@ class ClipPerMicrobatch(Rule):
 
     code = "TLO003"
     severity = Severity.WARNING
-    scout = word("clip_grad")
+    scout = part_of_identifier("clip_grad")
     help = "clip once, directly before the optimizer's step"
     fix_safety = Applicability.SAFE
 

@@ -9,7 +9,7 @@ from trainlint.analysis.blocks import neighbours
 from trainlint.analysis.protocols.clipping import LostClip, foreign_clips, lost_clips
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -67,7 +67,7 @@ class ClipWrongPlace(Rule):
 
     code = "TLO002"
     severity = Severity.ERROR
-    scout = word("clip_grad")
+    scout = part_of_identifier("clip_grad")
     help = "clip between `backward()` and `step()`"
     fix_safety = Applicability.SAFE
 

@@ -12,7 +12,7 @@ from trainlint.analysis.roles import Role, by_name
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier, pattern
 
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _GENERIC = frozenset(
@@ -73,7 +73,9 @@ class OptimizerWrongParams(Rule):
 
     code = "TLO008"
     severity = Severity.ERROR
-    scout = word("optim", "Optim") & word("parameters()", "load_state_dict")
+    scout = part_of_identifier("optim", "Optim") & pattern(
+        rb"(?s:\.\s*(parameters|load_state_dict)\s*\(.*\.\s*\1\s*\()"
+    )
     help = "give each optimizer the parameters, and the state, of its own network"
 
     def check(self, file: FileModel) -> Iterator[Report]:

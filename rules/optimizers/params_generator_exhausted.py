@@ -6,7 +6,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.iterators import SecondWalk, second_walks
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import identifier, part_of_identifier, pattern
 
 
 class ParamsGeneratorExhausted(Rule):
@@ -57,7 +57,14 @@ class ParamsGeneratorExhausted(Rule):
 
     code = "TLO009"
     severity = Severity.ERROR
-    scout = word("parameters", "requires_grad") & word("optim", "Optim", "clip_grad")
+    scout = (
+        identifier("parameters", "named_parameters", "requires_grad")
+        & part_of_identifier("optim", "Optim", "clip_grad")
+        & pattern(
+            rb"^[^\n=]*=(?!=)\s*(?:[\w.]*\b(?:filter|map|chain|from_iterable)\s*\(|[(\\]|"
+            rb"[^\n=]*\.\s*(?:named_)?parameters\s*\()"
+        )
+    )
     help = "keep a list: `list(model.parameters())`"
     fix_safety = Applicability.SAFE
 

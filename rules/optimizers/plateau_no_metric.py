@@ -7,7 +7,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.protocols.schedules import SchedulerStep, plateaus
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier, pattern
 
 
 class PlateauNoMetric(Rule):
@@ -54,7 +54,7 @@ class PlateauNoMetric(Rule):
 
     code = "TLO006"
     severity = Severity.ERROR
-    scout = pattern(rb"\.step\s*\(")
+    scout = identifier("step") & pattern(rb"\.step\s*\(")
     help = "pass the watched metric: `scheduler.step(val_loss)`"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -11,7 +11,7 @@ from trainlint.analysis.receivers import assigned_values, last_name
 from trainlint.analysis.values import Constant, Object
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -64,7 +64,7 @@ class PlateauWrongMode(Rule):
 
     code = "TLO007"
     severity = Severity.ERROR
-    scout = pattern(rb"\.step\s*\(")
+    scout = identifier("step") & pattern(rb"\.step\s*\(")
     help = "use `mode='max'` for metrics that grow as the model improves, else `mode='min'`"
     fix_safety = Applicability.UNSAFE
 

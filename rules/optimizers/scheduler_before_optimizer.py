@@ -13,7 +13,7 @@ from trainlint.analysis.protocols.schedules import (
 from trainlint.analysis.trace import Call, Event, Loop, around
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -72,7 +72,7 @@ class SchedulerBeforeOptimizer(Rule):
 
     code = "TLO004"
     severity = Severity.WARNING
-    scout = pattern(rb"\.step\s*\(")
+    scout = identifier("step") & pattern(rb"\.step\s*\(")
     help = "step the scheduler after the optimizer"
     fix_safety = Applicability.SAFE
 

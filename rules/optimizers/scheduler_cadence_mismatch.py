@@ -12,7 +12,7 @@ from trainlint.analysis.schedule_units import counts_batches, counts_epochs
 from trainlint.analysis.values import Instance, Object
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier, pattern
 
 
 class SchedulerCadenceMismatch(Rule):
@@ -68,7 +68,7 @@ class SchedulerCadenceMismatch(Rule):
 
     code = "TLO005"
     severity = Severity.ERROR
-    scout = pattern(rb"\.step\s*\(")
+    scout = identifier("step") & pattern(rb"\.step\s*\(")
     help = "let the schedule count what `scheduler.step()` counts: epochs or batches"
 
     def check(self, file: FileModel) -> Iterator[Report]:

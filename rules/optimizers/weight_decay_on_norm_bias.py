@@ -8,7 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.weight_decay import DecayOfAll, decays_of_all
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import identifier, part_of_identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -71,7 +71,12 @@ class WeightDecayOnNormBias(Rule):
 
     code = "TLO001"
     severity = Severity.WARNING
-    scout = word("parameters(") & (word("AdamW") | pattern(rb"\bweight_decay\s*="))
+    scout = (
+        identifier("parameters", "named_parameters")
+        & (part_of_identifier("AdamW") | identifier("weight_decay"))
+        & pattern(rb"AdamW|\bweight_decay\s*=")
+        & pattern(rb"parameters\s*\(")
+    )
     help = "put parameters with fewer than 2 dimensions into a group with `weight_decay=0.0`"
     fix_safety = Applicability.UNSAFE
 

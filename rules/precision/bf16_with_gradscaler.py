@@ -11,7 +11,7 @@ from trainlint.analysis.trace import EventKind, events
 from trainlint.analysis.values import Constant, Object, elements
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -66,7 +66,7 @@ class Bf16WithGradscaler(Rule):
 
     code = "TLP005"
     severity = Severity.INFO
-    scout = word("Scaler")
+    scout = part_of_identifier("Scaler")
     help = "drop the scaler, or make it with `enabled=dtype == torch.float16`"
     fix_safety = Applicability.UNSAFE
 

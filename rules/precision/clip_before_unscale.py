@@ -10,7 +10,7 @@ from trainlint.analysis.blocks import block_of, follows_around
 from trainlint.analysis.protocols.scaling import ScaledClip, scaled_clips
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -75,7 +75,7 @@ class ClipBeforeUnscale(Rule):
 
     code = "TLP001"
     severity = Severity.ERROR
-    scout = word("clip_grad")
+    scout = part_of_identifier("clip_grad")
     help = "call `scaler.unscale_(optimizer)` once before clipping"
     fix_safety = Applicability.SAFE
 

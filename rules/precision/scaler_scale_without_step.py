@@ -10,7 +10,7 @@ from trainlint.analysis.protocols.scaling import ScaledStep, scaled_steps
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import part_of_identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -69,7 +69,9 @@ class ScalerScaleWithoutStep(Rule):
 
     code = "TLP002"
     severity = Severity.ERROR
-    scout = pattern(rb"step\s*\(")
+    scout = part_of_identifier("step") & pattern(
+        rb"^(?![ \t]*(?:async[ \t]+)?def[ \t])[^\n]*step\s*\("
+    )
     help = "call `scaler.step(optimizer)` and then `scaler.update()`"
     fix_safety = Applicability.SAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.protocols.scaling import steps_without_update
 from trainlint.analysis.trace import Event
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import pattern
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -64,7 +64,7 @@ class ScalerUpdateMissing(Rule):
 
     code = "TLP003"
     severity = Severity.ERROR
-    scout = pattern(rb"\.step\s*\(")
+    scout = identifier("step") & pattern(rb"\.step\s*\(")
     help = "call `scaler.update()` once after all steps of an iteration"
     fix_safety = Applicability.SAFE
 

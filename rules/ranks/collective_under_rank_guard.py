@@ -9,7 +9,7 @@ from trainlint.analysis.ranks import rank_guards
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word, word_in_any_case
+from trainlint.scout import identifier, part_in_any_case, text
 
 _COLLECTIVES = frozenset(
     {
@@ -75,8 +75,10 @@ class CollectiveUnderRankGuard(Rule):
 
     code = "TLR005"
     severity = Severity.ERROR
-    scout = word(*sorted(_COLLECTIVES | _OF_ACCELERATOR)) & word_in_any_case(
-        "rank", "main", "master"
+    scout = (
+        identifier(*_COLLECTIVES, *_OF_ACCELERATOR)
+        & part_in_any_case("rank", "main", "master")
+        & (identifier("distributed") | part_in_any_case("accelerator") | text("import *"))
     )
     help = "call it on all ranks, and let one of them use the result"
 

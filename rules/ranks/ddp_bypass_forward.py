@@ -8,7 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.bypasses import Bypass, bypasses
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -65,13 +65,13 @@ class DdpBypassForward(Rule):
 
     code = "TLR001"
     severity = Severity.ERROR
-    scout = word("DistributedDataParallel") & word("backward")
+    scout = part_of_identifier("DistributedDataParallel") & part_of_identifier("backward")
     help = "call the wrapper; let the model's `forward` call the method that is meant"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
         # Wrapping and training may be in different files: this one must hold both.
-        is_suspect = self.scout.suspects(file.source.text.encode("utf-8", "replace"))
+        is_suspect = self.scout.suspects(file.source.glance)
         if not is_suspect or _exchanges_gradients_itself(file):
             return
         reported: set[ast.AST] = set()

@@ -9,7 +9,7 @@ from trainlint.analysis.receivers import unchained
 from trainlint.analysis.wrapping import Wrapping, is_bound_between, wrappings
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 _MOVES = frozenset({"to", "cuda", "cpu", "half", "float", "double", "bfloat16", "to_empty", "xpu"})
 _LOOPS = (ast.For, ast.While, ast.AsyncFor)
@@ -52,7 +52,7 @@ class DdpMoveAfterWrap(Rule):
 
     code = "TLR002"
     severity = Severity.ERROR
-    scout = word("DistributedDataParallel")
+    scout = part_of_identifier("DistributedDataParallel")
     help = "build, convert and move the model first, and wrap it last"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -12,7 +12,7 @@ from trainlint.analysis.values import Object, Value
 from trainlint.analysis.wrapping import DISTRIBUTED_DATA_PARALLEL
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier, text
 
 _OWN_FILE = re.compile(r"rank|process_index|\bgpu\b|worker|\bpid\b|hostname", re.IGNORECASE)
 _SHARDED = re.compile(
@@ -62,7 +62,7 @@ class SaveAllRanks(Rule):
 
     code = "TLR004"
     severity = Severity.WARNING
-    scout = word("torch.save", "save(")
+    scout = part_of_identifier("save") & text("torch.save", "save(")
     help = "write on rank 0 only, and let the others wait where they read the file"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -9,7 +9,7 @@ from trainlint.analysis.blocks import neighbours, runs_before
 from trainlint.analysis.wrapping import Wrapping, is_bound_between, wrappings
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -64,7 +64,7 @@ class SyncbnAfterDdp(Rule):
 
     code = "TLR003"
     severity = Severity.ERROR
-    scout = word("convert_sync") & word("DistributedDataParallel")
+    scout = part_of_identifier("convert_sync") & part_of_identifier("DistributedDataParallel")
     help = "convert first, then move to the device, then wrap"
     fix_safety = Applicability.SAFE
 

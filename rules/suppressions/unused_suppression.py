@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, word
+from trainlint.scout import pattern, text
 
 
 class UnusedSuppression(Rule):
@@ -49,7 +49,7 @@ class UnusedSuppression(Rule):
 
     code = "TLU001"
     severity = Severity.WARNING
-    scout = word("trainlint:") | pattern(rb"(?i)#\s*noqa\s*:[^\n]*\bTL[A-Z]\d")
+    scout = text("trainlint:") | pattern(rb"(?i)#\s*noqa\s*:[^\n]*\bTL[A-Z]\d")
     help = "remove what suppresses nothing"
     fix_safety = Applicability.SAFE
 

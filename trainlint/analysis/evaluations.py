@@ -20,19 +20,24 @@ from trainlint.analysis.protocols.modes import (
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Event, EventKind, Loop, steps
 from trainlint.analysis.values import Instance, Object, Value, elements
-from trainlint.scout import pattern
+from trainlint.scout import identifier, identifier_like, pattern
 
 _WORD = rb"(?i:(?<![a-z])(?:val(?!u)|tst|eval|dev(?!ice)|infer|predict|test|holdout))"
 _DATA = rb"(?i:loader|batch|data|iter|samples|set\b|_dl\b)"
-_HEADER = rb"^[ \t]*(?:async[ \t]+)?"
-EVALUATES = pattern(_HEADER + rb"for\b[^\n]*\bin\b[^\n#]*?" + _WORD) | pattern(
-    _HEADER + rb"def[ \t]+\w*?" + _WORD
-) & pattern(_HEADER + rb"for\b[^\n]*\bin\b[^\n#]*?" + _DATA)
+_FOR = rb"^[ \t]*(?:async[ \t]+)?for\b[^\n]*\bin\b[^\n#]*?"
+_DEF = rb"^[ \t]*(?:async[ \t]+)?def[ \t]+\w*?"
+EVALUATES = (
+    identifier("for")
+    & identifier_like(_WORD)
+    & (pattern(_FOR + _WORD) | pattern(_DEF + _WORD) & pattern(_FOR + _DATA))
+)
 """An evaluation shows in a loop's header, or in a function's name and a loop over data.
 
 Where neither does, the file evaluates at most for others, and then their calls are judged.
 """
-SWITCHES_TO_EVALUATION = pattern(rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)")
+SWITCHES_TO_EVALUATION = identifier("eval", "train") & pattern(
+    rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)"
+)
 _TRAINS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP, EventKind.ZERO_GRAD})
 
 

@@ -11,31 +11,16 @@ from trainlint.analysis.callers import known_callers
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.knowledge.losses import LOSS_CALL_PIECES, LOSS_CALL_TEXT, LossKind
+from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT, LOSS_WORD, LossKind
 from trainlint.analysis.roles import Role, has_role, loss_kind
 from trainlint.analysis.trace import Branch, Call, Event, EventKind, Trace, parts
 from trainlint.analysis.values import Tensor, Value, options
-from trainlint.scout import Scout, pattern, word
+from trainlint.scout import identifier_like, pattern
 
 _WRAPPER_WORDS = ("loss", "criterion")
 
 
-class _LossCallScout(Scout):
-    """Several rules ask the same of the same file, one after the other: it is searched once."""
-
-    def __init__(self) -> None:
-        self._scout = word(*LOSS_CALL_PIECES) & pattern(LOSS_CALL_TEXT.encode())
-        self._source = b""
-        self._answer = False
-
-    def suspects(self, source: bytes) -> bool:
-        """Whether something is called by a name that people give to losses."""
-        if source is not self._source:
-            self._source, self._answer = source, self._scout.suspects(source)
-        return self._answer
-
-
-LOSS_CALL = _LossCallScout()
+LOSS_CALL = identifier_like(LOSS_WORD.encode()) & pattern(LOSS_CALL_TEXT.encode())
 """The scout of all rules about losses: only calls with such a name are looked at."""
 
 

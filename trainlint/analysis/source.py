@@ -11,6 +11,8 @@ from bisect import bisect_right
 from functools import cached_property
 from pathlib import Path
 
+from trainlint.scout import Glance
+
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+\Z")
 
 
@@ -54,6 +56,11 @@ class SourceFile:
     ) -> SourceFile:
         """A file that exists as text only: standard input, or the cells of a notebook."""
         return cls(path, text, cell_end_lines)
+
+    @cached_property
+    def glance(self) -> Glance:
+        """What scouts see of it."""
+        return Glance(self.text.encode("utf-8", "replace"))
 
     @cached_property
     def lines(self) -> list[str]:

@@ -14,9 +14,11 @@ if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
     from trainlint.analysis.kept_states import KeptState
 
-_AVERAGE = re.compile(
+AVERAGE = (
     r"(^|_)ema(_|$|\d)|^ema|ema$|EMA|Ema|moving_?average|averaged?_?model|shadow|(^|_)swa(_|$)"
 )
+"""How people name averaged copies of a model."""
+_AVERAGE = re.compile(AVERAGE)
 _SWAPS = frozenset({"copy_to", "apply_shadow", "swap", "apply_to", "swap_in"})
 
 

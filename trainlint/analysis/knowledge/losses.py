@@ -78,14 +78,12 @@ LOSS_FUNCTIONS |= {
     "torchvision.ops.focal_loss.sigmoid_focal_loss": FOCAL,
 }
 
-LOSS_CALL_TEXT = (
-    r"(?:loss|Loss|LOSS|crit|Crit|ntropy|bjective|nll|NLL|kl_div|kldiv|klDiv|KLDiv|kld|KLD|bce|BCE"
-    r"|mse|MSE)[\w\[\]()'\"]*\(|(?:\b[cC][eE]|\b[lL]1)\("
+_LOSS_WORD = (
+    r"loss|Loss|LOSS|crit|Crit|ntropy|bjective|nll|NLL|kl_div|kldiv|klDiv|KLDiv|kld|KLD|bce|BCE"
+    r"|mse|MSE"
 )
-"""How a call of a loss looks in the source, by the names that people give to losses."""
+LOSS_WORD = rf"{_LOSS_WORD}|^[cC][eE]$|^[lL]1$"
+"""The names that people give to losses, and that somewhere stand before their calls."""
 
-LOSS_CALL_PIECES = (
-    "loss", "Loss", "LOSS", "crit", "Crit", "ntropy", "bjective", "nll", "NLL", "kl_div", "kldiv",
-    "klDiv", "KLDiv", "kld", "KLD", "bce", "BCE", "mse", "MSE", "ce(", "CE(", "Ce(", "l1(", "L1(",
-)  # fmt: skip
-"""Each such text holds one of these: cheap to look for first."""
+LOSS_CALL_TEXT = rf"(?:{_LOSS_WORD})[\w\[\]()'\"]*\(|(?:\b[cC][eE]|\b[lL]1)\("
+"""How a call of a loss looks in the source."""
