@@ -24,6 +24,16 @@ _IDENTIFIERS_ONLY = bytes(
 )
 """Turns every byte that cannot be part of an identifier into a space."""
 
+_FLAT = rb"[^()#]*"
+_NESTED = _FLAT + rb"(?:\(" + _FLAT + rb"\)" + _FLAT + rb")*"
+FURTHER_ARGUMENTS = _FLAT + rb"(?:\(" + _NESTED + rb"\)" + _FLAT + rb")*"
+"""For patterns: the rest of an argument list, up to its ``)``, with up to two levels inside.
+
+It may go on over lines, and ends before a comment.
+"""
+ARGUMENTS = rb"\(" + FURTHER_ARGUMENTS + rb"\)"
+"""For patterns: a whole argument list of such a kind."""
+
 
 class Glance:
     """What scouts see of a file: its bytes, and each identifier in them once."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.kept_states import KeptState, kept_states, restores_itself
+from trainlint.analysis.kept_states import STATE_DICT_CALL, KeptState, kept_states, restores_itself
 from trainlint.analysis.receivers import made_role, receiver_role
 from trainlint.analysis.roles import Role
 from trainlint.analysis.swaps import swaps_weights_between
@@ -78,7 +78,7 @@ class BestStateAlias(Rule):
 
     code = "TLC001"
     severity = Severity.ERROR
-    scout = pattern(rb"\.\s*state_dict\s*\(") | identifier("torch") & part_in_any_case(
+    scout = STATE_DICT_CALL | identifier("torch") & part_in_any_case(
         "best", "opt_", "optimal_", "top_"
     ) & pattern(_NAME_OF_BEST + rb"\s*=(?!=)" + _ANOTHER_NAME)
     help = "keep `copy.deepcopy(model.state_dict())`, or write the weights to disk at once"

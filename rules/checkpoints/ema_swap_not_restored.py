@@ -4,11 +4,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.kept_states import KeptState, kept_states, restores_itself
-from trainlint.analysis.swaps import swaps_in_training, swaps_weights_between
+from trainlint.analysis.kept_states import STATE_DICT_CALL, KeptState, kept_states, restores_itself
+from trainlint.analysis.swaps import AVERAGE, swaps_in_training, swaps_weights_between
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import part_of_identifier
+from trainlint.scout import identifier, identifier_like
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -62,7 +62,9 @@ class EmaSwapNotRestored(Rule):
 
     code = "TLC003"
     severity = Severity.ERROR
-    scout = part_of_identifier("load_state_dict", "copy_to", "apply_shadow", "swap")
+    scout = identifier("copy_to", "apply_shadow", "load_state_dict") & (
+        identifier_like(AVERAGE.encode()) | STATE_DICT_CALL & identifier("load_state_dict")
+    )
     help = "keep a copy of the model's own weights and load it back, or evaluate a second model"
     fix_safety = Applicability.SAFE
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.best_scores import (
+    PICKS_BEST,
     Pick,
     constant_value,
     direction,
@@ -22,11 +23,7 @@ from trainlint.analysis.knowledge.training import (
 )
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import identifier, part_of_identifier, pattern
-
-_EXTREMES = rb"(?:min|max|lowest|highest|smallest|largest|minimum|maximum)"
-_BEST = rb"(?i:best|(?<![a-z\d])" + _EXTREMES + rb"_|_" + _EXTREMES + rb"(?![a-z\d]))"
-"""How the scout knows a variable for the best of something."""
+from trainlint.scout import identifier, part_of_identifier
 
 
 class BestCheckpointWrongCompare(Rule):
@@ -78,18 +75,7 @@ class BestCheckpointWrongCompare(Rule):
 
     code = "TLE005"
     severity = Severity.ERROR
-    scout = (
-        identifier("torch")
-        & part_of_identifier("save", "state_dict", "deepcopy")
-        & pattern(
-            _BEST
-            + rb"[^\n]*\s*[<>]|[<>]\s*[^\n]*"
-            + _BEST
-            + rb"|"
-            + _BEST
-            + rb"[^\n=]*=\s*(?:[\w.]*\.)?(?:max|min)\s*\("
-        )
-    )
+    scout = identifier("torch") & part_of_identifier("save", "state_dict", "deepcopy") & PICKS_BEST
     help = "start from the worst value, compare the way the metric improves, store the new best"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -10,7 +10,7 @@ from trainlint.analysis.knowledge.training import is_optimizer_class, looks_like
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import part_of_identifier, pattern, text
+from trainlint.scout import ARGUMENTS, FURTHER_ARGUMENTS, identifier_like, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -29,6 +29,9 @@ _LEAF_FACTORIES = frozenset(
         "torch.autograd.Variable",
     }
 )  # fmt: skip
+# How the scout knows that something is done to what a call returns.
+_OPERATOR = rb"[*/+\-@%]"
+_IS_OPERAND = rb"\s*(?:\.|" + _OPERATOR + rb")"
 
 
 @dataclass(frozen=True)
@@ -92,9 +95,15 @@ class ParameterMovedNonleaf(Rule):
 
     code = "TLN005"
     severity = Severity.ERROR
-    scout = part_of_identifier("Parameter", "requires_grad") & (
-        text(").to(", ").cuda(", ").cpu(", ").half(", ").float(", ").double(", ").bfloat16(")
-        | pattern(rb"(?:Parameter|requires_grad)[^\n]*\)[ \t]*\.|\)\.type\(")
+    scout = identifier_like(rb"Parameter|^requires_grad$") & pattern(
+        rb"Parameter\s*(?:as\b|" + ARGUMENTS + _IS_OPERAND + rb"|(?=\()(?!" + ARGUMENTS + rb"))"
+        rb"|" + _OPERATOR + rb"\s*[\w.]*Parameter\s*\("
+        rb"|(?<![.\w])requires_grad\s*=\s*True\b"
+        + FURTHER_ARGUMENTS
+        + rb"(?:\)"
+        + _IS_OPERAND
+        + rb"|#)"
+        rb"|" + _OPERATOR + rb"\s*[\w.]+\((?s:.{0,400}?)(?<![.\w])requires_grad\s*=\s*True\b"
     )
     help = "do the operation inside: `nn.Parameter(x.to(device))`, or move the whole module"
     fix_safety = Applicability.SAFE

@@ -10,7 +10,7 @@ from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.tensor_expressions import is_tensor
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, pattern
+from trainlint.scout import ARGUMENTS, identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -25,6 +25,11 @@ _RETURN_ANOTHER = frozenset(
 _ONLY_TENSORS_HAVE = frozenset({"contiguous", "unsqueeze", "masked_fill"})
 _TRANSFORMS = ("torchvision.transforms.", "albumentations.")
 _STATEMENT = rb"(?:^|[;:])[ \t(]*"
+# Arguments, what is done to the result, and the end; also arguments that cannot be followed.
+_TO_THE_END = (
+    rb"(?:" + ARGUMENTS + rb"(?:\s*\.\s*\w+|\[[^\[\]]*\]|" + ARGUMENTS + rb")*"
+    rb"[ \t)]*(?:[;#\r\n]|\Z)|(?=\()(?!" + ARGUMENTS + rb"))"
+)  # fmt: skip
 _OWN_BATCHES = ("torch_geometric", "dgl", "transformers")
 
 
@@ -73,9 +78,13 @@ class ToResultDiscarded(Rule):
     code = "TLN006"
     severity = Severity.ERROR
     scout = identifier(*_RETURN_ANOTHER) & pattern(
-        _STATEMENT + rb"[\w.]+\.(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")\s*\("
-    ) | (
-        identifier("transforms", "albumentations") & pattern(_STATEMENT + rb"[\w.]*\b[A-Z]\w*\s*\(")
+        _STATEMENT
+        + rb"[\w.]+\.(?:"
+        + "|".join(sorted(_RETURN_ANOTHER)).encode()
+        + rb")\s*"
+        + _TO_THE_END
+    ) | identifier("transforms", "albumentations") & pattern(
+        _STATEMENT + rb"[\w.]*\b[A-Z]\w*\s*" + _TO_THE_END
     )
     help = "assign the result: `x = x.to(device)`"
     fix_safety = Applicability.SAFE

@@ -10,15 +10,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.blocks import block_of
-from trainlint.analysis.knowledge.metrics import better_when
+from trainlint.analysis.knowledge.metrics import METRIC_WORDS, better_when
 from trainlint.analysis.receivers import assigned_values, last_name
+from trainlint.scout import identifier_like, pattern
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
-_EXTREME = re.compile(
-    r"(^|_)(min|max|lowest|highest|smallest|largest|minimum|maximum)(_|$)", re.IGNORECASE
+_EXTREMES = "min|max|lowest|highest|smallest|largest|minimum|maximum"
+_EXTREME = re.compile(rf"(^|_)({_EXTREMES})(_|$)", re.IGNORECASE)
+_METRIC = "|".join(sorted(METRIC_WORDS))
+_BEST_IN_TEXT = rf"best|(?<![a-z\d])(?:{_EXTREMES})_|_(?:{_EXTREMES})(?![a-z\d])"
+PICKS_BEST = identifier_like(
+    rf"(?i)best|^(?=.*(?:^|_)(?:{_EXTREMES})(?:_|$)).*(?:{_METRIC})".encode()
+) & pattern(
+    rf"(?i)(?:{_BEST_IN_TEXT})[^\n]*\s*(?<!-)[<>]|(?<!-)[<>]\s*[^\n]*(?:{_BEST_IN_TEXT})"
+    rf"|(?:{_BEST_IN_TEXT})[^\n=]*=\s*(?:\w+\.)?(?:max|min)\s*\(".encode()
 )
+"""The scout's view of a pick: the best of something is compared, or is the ``max`` of two."""
 _DIRECTION_IN_NAME = {
     "higher": re.compile(r"(^|_)(max|highest|largest|maximum)(_|$)", re.IGNORECASE),
     "lower": re.compile(r"(^|_)(min|lowest|smallest|minimum)(_|$)", re.IGNORECASE),

@@ -9,10 +9,13 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis.receivers import receiver_role
 from trainlint.analysis.roles import Role
+from trainlint.scout import identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
+STATE_DICT_CALL = identifier("state_dict") & pattern(rb"\.\s*state_dict\s*\(")
+"""What scouts see of a kept state: models use the name more than they call the method."""
 _NO_WEIGHTS = frozenset({Role.SCHEDULER, Role.SCALER, Role.LOADER, Role.SAMPLER, Role.OPTIMIZER})
 _SHALLOW = frozenset({"builtins.dict", "collections.OrderedDict", "copy.copy"})
 _SAME_STORAGE = frozenset({"detach", "data"})

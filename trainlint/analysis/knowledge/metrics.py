@@ -17,6 +17,8 @@ _LOWER = frozenset(
         "nll", "perplexity", "fid", "cost", "bpd", "bpc",
     }
 )  # fmt: skip
+METRIC_WORDS = _HIGHER | _LOWER
+"""The words by which a name is known to be a metric's; any word that ends in "loss" is one too."""
 _WORD = re.compile(r"[A-Z]+(?![a-z])\d*|[A-Z]?[a-z]+\d*")
 
 
