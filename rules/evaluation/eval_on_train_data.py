@@ -97,7 +97,11 @@ class EvalOnTrainData(Rule):
 
 def _is_for_evaluation(loader: Loader) -> bool:
     """By its names; not where something picks a part, or the code around says that it is a toy."""
-    if loader.draws_from_graph or loader.named_purpose is not Purpose.EVALUATION or not _EVALUATES.search(loader.name):
+    if (
+        loader.draws_from_graph
+        or loader.named_purpose is not Purpose.EVALUATION
+        or not _EVALUATES.search(loader.name)
+    ):
         return False
     picks_a_part = any(
         _may_pick_a_part(option)

@@ -10,7 +10,7 @@ from trainlint.analysis.knowledge.training import is_optimizer_class, looks_like
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import ARGUMENTS, FURTHER_ARGUMENTS, identifier_like, pattern
+from trainlint.scout import ARGUMENTS, FURTHER_ARGUMENTS, identifier, identifier_like, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -29,9 +29,18 @@ _LEAF_FACTORIES = frozenset(
         "torch.autograd.Variable",
     }
 )  # fmt: skip
-# How the scout knows that something is done to what a call returns.
+# How the scout knows that something is done to what a call returns: before it, or after.
 _OPERATOR = rb"[*/+\-@%]"
-_IS_OPERAND = rb"\s*(?:\.|" + _OPERATOR + rb")"
+_USED = rb"\s*(?:\.|" + _OPERATOR + rb")"
+_DERIVED = pattern(
+    rb"Parameter\s*(?:as\b|" + ARGUMENTS + _USED + rb"|(?=\()(?!" + ARGUMENTS + rb"))"
+)
+_OPERAND = pattern(_OPERATOR + rb"\s*[\w.]*Parameter\s*\(")
+_ASKS = pattern(rb"requires_grad\s*=\s*True\b")
+_LEAF_DERIVED = pattern(
+    rb"requires_grad\s*=\s*True\b" + FURTHER_ARGUMENTS + rb"(?:\)" + _USED + rb"|#)"
+)
+_LEAF_OPERAND = pattern(_OPERATOR + rb"\s*[\w.]+\((?s:.{0,400}?)requires_grad\s*=\s*True\b")
 
 
 @dataclass(frozen=True)
@@ -95,15 +104,8 @@ class ParameterMovedNonleaf(Rule):
 
     code = "TLN005"
     severity = Severity.ERROR
-    scout = identifier_like(rb"Parameter|^requires_grad$") & pattern(
-        rb"Parameter\s*(?:as\b|" + ARGUMENTS + _IS_OPERAND + rb"|(?=\()(?!" + ARGUMENTS + rb"))"
-        rb"|" + _OPERATOR + rb"\s*[\w.]*Parameter\s*\("
-        rb"|(?<![.\w])requires_grad\s*=\s*True\b"
-        + FURTHER_ARGUMENTS
-        + rb"(?:\)"
-        + _IS_OPERAND
-        + rb"|#)"
-        rb"|" + _OPERATOR + rb"\s*[\w.]+\((?s:.{0,400}?)(?<![.\w])requires_grad\s*=\s*True\b"
+    scout = identifier_like(rb"Parameter") & (_DERIVED | _OPERAND) | (
+        identifier("requires_grad") & _ASKS & (_LEAF_DERIVED | _LEAF_OPERAND)
     )
     help = "do the operation inside: `nn.Parameter(x.to(device))`, or move the whole module"
     fix_safety = Applicability.SAFE

@@ -75,7 +75,7 @@ class Loader:
 
     @property
     def draws_from_graph(self) -> bool:
-        """Whether training and evaluation share the graph, and masks or seed nodes tell them apart."""
+        """Whether training and evaluation share the graph: masks or seed nodes tell them apart."""
         return self.value.dotted in GRAPH_LOADER_CLASSES
 
     @property
