@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 
 from trainlint.finding import Applicability, Finding, Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import text
 from trainlint.suppression import Suppressions, add_ignores, remove_unused
 
 
 class _SampleRule(Rule):
     severity = Severity.ERROR
-    scout = word("")
+    scout = text("")
     help = ""
 
     def check(self, file: Any) -> Iterator[Report]:

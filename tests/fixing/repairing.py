@@ -11,7 +11,7 @@ from trainlint.finding import Applicability, Severity
 from trainlint.fixing import FixResult, fix_source
 from trainlint.fixing.editor import Editor
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import text
 
 Node = TypeVar("Node", bound=ast.AST)
 RepairOfTree = Callable[[Editor, ast.Module], None]
@@ -21,7 +21,7 @@ class ExampleRule(Rule):
     """Stands for any rule."""
 
     code = "TL000"
-    scout = word("")
+    scout = text("")
     severity = Severity.ERROR
     help = "no help"
 

@@ -19,7 +19,7 @@ from trainlint.finding import Applicability, Finding, Severity
 from trainlint.output import FileError, OutputContext, render
 from trainlint.output.fingerprints import fingerprints
 from trainlint.rule import Report, Rule
-from trainlint.scout import word
+from trainlint.scout import text
 
 MakeFinding = Callable[..., Finding]
 
@@ -33,7 +33,7 @@ class SampleRule(Rule):
 
     code = "TLG001"
     severity = Severity.ERROR
-    scout = word("backward")
+    scout = text("backward")
     help = "call `optimizer.zero_grad()`"
     fix_safety = Applicability.SAFE
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from trainlint.analysis import FileModel
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import word
+from trainlint.scout import text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -29,7 +29,7 @@ class DemoFaulty(Rule):
 
     code = "DEM101"
     severity = Severity.ERROR
-    scout = word("faulty")
+    scout = text("faulty")
     help = "Call right()"
     fix_safety = Applicability.SAFE
 
@@ -48,7 +48,7 @@ class DemoDoubtful(Rule):
 
     code = "DEM102"
     severity = Severity.WARNING
-    scout = word("doubtful")
+    scout = text("doubtful")
     help = "Call better()"
     fix_safety = Applicability.UNSAFE
 
@@ -68,7 +68,7 @@ class DemoSlow(Rule):
 
     code = "DEM201"
     severity = Severity.INFO
-    scout = word("slow")
+    scout = text("slow")
     help = "Call fast()"
 
     def check(self, file: FileModel) -> Iterator[Report]:
@@ -82,7 +82,7 @@ class DemoYoung(Rule):
     code = "DEM301"
     severity = Severity.ERROR
     preview = True
-    scout = word("young")
+    scout = text("young")
     help = "Call old()"
 
     def check(self, file: FileModel) -> Iterator[Report]:
@@ -96,7 +96,7 @@ class DemoMistake(Rule):
     code = "DEM401"
     severity = Severity.ERROR
     preview = True
-    scout = word("mistake", "crash")
+    scout = text("mistake", "crash")
     help = "None"
 
     def check(self, file: FileModel) -> Iterator[Report]:
@@ -113,7 +113,7 @@ class DemoNeighbour(Rule):
     code = "DEM501"
     severity = Severity.ERROR
     preview = True
-    scout = word("neighbour")
+    scout = text("neighbour")
     help = "Mend neighbour.py"
 
     def check(self, file: FileModel) -> Iterator[Report]:
@@ -129,7 +129,7 @@ class DemoSearch(Rule):
     code = "DEM502"
     severity = Severity.ERROR
     preview = True
-    scout = word("search")
+    scout = text("search")
     help = "Stop searching"
 
     def check(self, file: FileModel) -> Iterator[Report]:
