@@ -15,7 +15,7 @@ OFFLINE = ("--no-deps", "--no-build-isolation", "--no-index", "--quiet")
 RULE = '''
 from trainlint.finding import Severity
 from trainlint.rule import Rule
-from trainlint.scout import word
+from trainlint.scout import identifier
 
 
 class SeedMissing(Rule):
@@ -23,7 +23,7 @@ class SeedMissing(Rule):
 
     code = "ACM001"
     severity = Severity.WARNING
-    scout = word("DataLoader")
+    scout = identifier("DataLoader")
     help = "call `torch.manual_seed`"
 
     def check(self, file):
