@@ -127,7 +127,7 @@ def probe(
 def _run(settings: ProbeSettings) -> Report:
     try:
         with ProbeProgress(Console(stderr=True, quiet=settings.rank != 0)) as progress:
-            evidence = Launcher(settings, progress).run()
+            evidence = Launcher(settings, progress, click.get_current_context().obj).run()
     except ChildStartError as problem:
         click.echo(f"Error: {problem}", err=True)
         sys.exit(BROKEN)
@@ -138,7 +138,7 @@ def _show(report: Report, output_format: str, html: str | None, verbose: bool) -
     if output_format == "json":
         click.echo(json.dumps(report.to_dict(), indent=2))
     else:
-        print_report(report, Console(), verbose)
+        print_report(report, Console(soft_wrap=not sys.stdout.isatty()), verbose)
     if html is not None:
         from trainlint.runtime.report.html import render
 

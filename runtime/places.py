@@ -23,12 +23,17 @@ def _library_folders() -> tuple[str, ...]:
 _LIBRARIES = _library_folders()
 
 
+def is_our_file(filename: str) -> bool:
+    """Whether a file belongs to the probe."""
+    return os.path.abspath(filename).startswith(_OURS)
+
+
 def is_user_file(filename: str) -> bool:
     """Whether a file is the user's, rather than Python's, an installed package's or ours."""
     if filename.startswith("<") and not filename.startswith("<ipython"):
         return False
     path = os.path.abspath(filename)
-    return not path.startswith(_OURS) and not path.startswith(_LIBRARIES)
+    return not is_our_file(path) and not path.startswith(_LIBRARIES)
 
 
 def place_of(frame: FrameType) -> Place:

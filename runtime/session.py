@@ -10,7 +10,9 @@ from trainlint.runtime.instruments.activations import Activations
 from trainlint.runtime.instruments.backward import Backwards
 from trainlint.runtime.instruments.book import ParamBook
 from trainlint.runtime.instruments.checkpoints import Checkpoints
+from trainlint.runtime.instruments.collectives import Collectives
 from trainlint.runtime.instruments.distributed import Distributed
+from trainlint.runtime.instruments.initialisation import Initialisation
 from trainlint.runtime.instruments.ledger import Ledger
 from trainlint.runtime.instruments.loaders import Loaders
 from trainlint.runtime.instruments.losses import Losses
@@ -25,7 +27,8 @@ from trainlint.runtime.phases.extra_forwards import ExtraForwards
 from trainlint.runtime.phases.fixed_batch import FixedBatch
 from trainlint.runtime.phases.nonfinite import Replay
 from trainlint.runtime.recorder import Recorder
-from trainlint.runtime.sandbox.files import Files
+from trainlint.runtime.sandbox.redirects import Redirects
+from trainlint.runtime.sandbox.savers import Savers
 
 
 class Instrument(Protocol):
@@ -62,6 +65,8 @@ class Session:
             parts.append(self.activations)
             parts.append(Checkpoints(recorder, modules, optimizers, protocol))
             parts.append(Distributed(recorder, book, modules, optimizers))
+            parts.append(Collectives(recorder))
+            parts.append(Initialisation(recorder))
             parts.append(Memory(recorder, book, optimizers))
             recorder.before_stop.append(Namespaces(recorder, modules).look)
         elif spec.phase == "replay":
@@ -69,15 +74,15 @@ class Session:
         else:
             parts.append(FixedBatch(recorder, modules, loaders, losses, optimizers, protocol))
         self._parts = parts
-        self.files = Files(recorder)
+        self.redirects = Redirects(recorder) if spec.sandbox else None
 
     def open(self) -> None:
         """Put every instrument in place."""
         recorder = self.recorder
         recorder.trace.torch = torch.__version__
         recorder.trace.device = "cuda" if torch.cuda.is_available() else "cpu"
-        if recorder.spec.sandbox:
-            self.files.install_torch(self.patches)
+        if self.redirects is not None:
+            Savers(self.redirects).install(self.patches)
         if not recorder.spec.keep_compile:
             self.patches.wrap(torch, "compile", _eager)
         for part in self._parts:

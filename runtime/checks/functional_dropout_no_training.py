@@ -29,8 +29,7 @@ def check(evidence: Evidence) -> Iterator[Result]:
             RULE,
             Level.WARN if call.explicit else Level.FAIL,
             f"functional dropout stays on in evaluation mode of {call.module}",
-            f"F.dropout(p={call.p:g}) ran with training=True while the module was in evaluation "
-            "mode",
-            "pass training=self.training, or use nn.Dropout",
+            f"F.{call.function} dropped with p={call.p:g} while the module was in evaluation mode",
+            "drop only if self.training, or use nn.Dropout",
             call.place,
         )

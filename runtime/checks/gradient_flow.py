@@ -8,13 +8,14 @@ Fix: initialisation, normalisation, residual connections, another activation.
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Iterator
 
 from trainlint.runtime.checks._words import named
 from trainlint.runtime.evidence import Evidence
 from trainlint.runtime.findings import Finding, Level, NotChecked, Result
-from trainlint.runtime.trace import ParamFacts, finite
+from trainlint.runtime.trace import ParamFacts
 
 RULE = "gradient-flow"
 
@@ -48,6 +49,10 @@ def check(evidence: Evidence) -> Iterator[Result]:
 
 
 def _size(param: ParamFacts) -> float:
-    weights = finite(param.weight_norm[AFTER:]) or [1.0]
-    grads = finite(param.grad_norm[AFTER:]) or [0.0]
+    weights = _finite(param.weight_norm[AFTER:]) or [1.0]
+    grads = _finite(param.grad_norm[AFTER:]) or [0.0]
     return statistics.median(grads) / max(statistics.median(weights), 1e-12)
+
+
+def _finite(values: list[float]) -> list[float]:
+    return [v for v in values if math.isfinite(v)]

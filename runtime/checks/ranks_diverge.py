@@ -37,7 +37,8 @@ def check(evidence: Evidence) -> Iterator[Result]:
                 if abs(a - b) > TOLERANCE * max(1.0, abs(a))
             ]
             if bad:
-                wrapped = any(r.wrapped for r in ranks)
+                # A script that averages by hand talks to the other ranks without a wrapper.
+                wrapped = any(r.wrapped or r.collectives for r in ranks)
                 names = ", ".join(first.params[i].name for i in bad[:4] if i < len(first.params))
                 yield Finding(
                     RULE if wrapped else "ddp-not-wrapped",

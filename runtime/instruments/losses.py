@@ -68,6 +68,7 @@ class Losses:
             for name in ("softmax", "log_softmax"):
                 patches.wrap(owner, name, self._make(name))
         patches.wrap(functional, "dropout", self._make_dropout)
+        patches.wrap(functional, "scaled_dot_product_attention", self._make_attention)
 
     def _make(self, name: str) -> Any:
         def make(original: Any) -> Any:
@@ -169,28 +170,40 @@ class Losses:
 
     def _make_dropout(self, original: Any) -> Any:
         def dropout(*args: Any, **kwargs: Any) -> Any:
-            if self.modules.stack and self.recorder.active():
-                self._look_dropout(args, kwargs)
+            if self._evaluating():
+                p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
+                on = kwargs.get("training", args[2] if len(args) > 2 else True)
+                explicit = "training" in kwargs or len(args) > 2
+                self._note_dropout("dropout", float(p) if on else 0.0, explicit)
             return original(*args, **kwargs)
 
         return dropout
 
+    def _make_attention(self, original: Any) -> Any:
+        def scaled_dot_product_attention(*args: Any, **kwargs: Any) -> Any:
+            if self._evaluating():
+                p = kwargs.get("dropout_p", args[4] if len(args) > 4 else 0.0)
+                self._note_dropout("scaled_dot_product_attention", float(p), False)
+            return original(*args, **kwargs)
+
+        return scaled_dot_product_attention
+
+    def _evaluating(self) -> bool:
+        stack = self.modules.stack
+        inside = bool(stack) and self.recorder.active()
+        return inside and not stack[-1].training and not stack[0].training
+
     @guarded
-    def _look_dropout(self, args: Any, kwargs: Any) -> None:
-        owner = self.modules.stack[-1]
-        if owner.training or self.modules.stack[0].training:
-            return
-        p = kwargs.get("p", args[1] if len(args) > 1 else 0.5)
-        explicit = "training" in kwargs or len(args) > 2
-        on = kwargs.get("training", args[2] if len(args) > 2 else True)
-        if not on or not p:
+    def _note_dropout(self, function: str, p: float, explicit: bool) -> None:
+        if not p:
             return
         place = user_place()
         key = f"{place and (place.file, place.line)}"
         if key in self._dropouts:
             self._dropouts[key].count += 1
             return
-        call = DropoutCall(place, float(p), explicit, type(owner).__name__)
+        owner = type(self.modules.stack[-1]).__name__
+        call = DropoutCall(place, p, explicit, owner, function)
         self._dropouts[key] = call
         self.recorder.trace.dropouts.append(call)
 

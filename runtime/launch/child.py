@@ -15,13 +15,13 @@ import sys
 import threading
 import traceback
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from trainlint.runtime.launch.spec import ChildSpec
 from trainlint.runtime.launch.stop import StopProbe
-from trainlint.runtime.places import is_user_file
+from trainlint.runtime.places import is_our_file, is_user_file
 from trainlint.runtime.recorder import Recorder
+from trainlint.runtime.sandbox.files import Files
 from trainlint.runtime.sandbox.trackers import quiet
 from trainlint.runtime.trace import Ending, Place
 
@@ -69,17 +69,31 @@ def same_random_start(spec: ChildSpec) -> None:
 
 
 def user_traceback(problem: BaseException) -> tuple[str, Place | None]:
-    """The traceback from the user's first frame on, and the user's innermost line."""
-    trace: TracebackType | None = problem.__traceback__
-    while trace is not None and not is_user_file(trace.tb_frame.f_code.co_filename):
-        trace = trace.tb_next
-    entries = traceback.extract_tb(trace)
-    text = "".join(traceback.format_exception(type(problem), problem, trace))
-    own = [e for e in entries if is_user_file(e.filename)]
+    """The traceback as it is without the probe, and the user's innermost line."""
+    shown = traceback.TracebackException.from_exception(problem)
+    _leave_out_ours(shown)
+    text = "".join(shown.format())
+    own = [e for e in shown.stack if is_user_file(e.filename)]
     if not own:
         return text, None
     last = own[-1]
     return text, Place(last.filename, last.lineno or 0, last.line or "", last.name)
+
+
+def _leave_out_ours(shown: traceback.TracebackException | None) -> None:
+    """Drop our frames, and those of runpy above the script."""
+    if shown is None:
+        return
+    kept = [e for e in shown.stack if not is_our_file(e.filename) and "runpy" not in e.filename]
+    shown.stack = traceback.StackSummary.from_list(kept)
+    _leave_out_ours(shown.__cause__)
+    _leave_out_ours(shown.__context__)
+
+
+def ran_out_of_memory(problem: BaseException) -> bool:
+    """Whether an exception means that memory could not be had, on the CPU or a GPU."""
+    named = isinstance(problem, MemoryError) or type(problem).__name__ == "OutOfMemoryError"
+    return named or "can't allocate memory" in str(problem)
 
 
 class Child:
@@ -116,8 +130,8 @@ class Child:
 
         session = Session(self.recorder)
         session.open()
-        if self.spec.sandbox:
-            session.files.install(session.patches)
+        if session.redirects is not None:
+            Files(session.redirects).install(session.patches)
         self.watch_os_exit()
         prepare_path(self.spec)
         same_random_start(self.spec)
@@ -143,7 +157,9 @@ class Child:
         if isinstance(problem, KeyboardInterrupt):
             return Ending("interrupted", "Ctrl-C", text, place)
         sys.stderr.write(text)
-        return Ending("crashed", f"{type(problem).__name__}: {problem}", text, place)
+        said = f"{type(problem).__name__}: {problem}".strip(": ")
+        memory = "out of memory: " if ran_out_of_memory(problem) else ""
+        return Ending("crashed", memory + said, text, place)
 
     def limit_shutdown(self) -> None:
         """Threads and exit handlers of the script get a moment, then the process ends."""

@@ -17,6 +17,7 @@ from trainlint.runtime.launch.processes import (
     signals_as_interrupt,
 )
 from trainlint.runtime.launch.spec import ChildSpec
+from trainlint.runtime.sandbox.redirects import tidy
 from trainlint.runtime.trace import Trace, from_json, to_json
 
 # Steps of the fixed-batch phase, and of its control run with zeroed inputs.
@@ -69,7 +70,10 @@ def run_folder(settings: ProbeSettings) -> Path:
 
 
 class Launcher:
-    """Runs the phases and collects the evidence."""
+    """Runs the phases and collects the evidence.
+
+    ``home`` is a nursery to share between probes; by default each has its own.
+    """
 
     def __init__(
         self, settings: ProbeSettings, progress: Progress, home: Nursery | None = None
@@ -163,13 +167,16 @@ class Launcher:
             world=settings.world,
         )
         self._spec = spec
-        return run_child(
-            home,
-            spec,
-            settings.timeout,
-            lambda said: self.progress(phase, said),
-            settings.show_output,
-        )
+        try:
+            return run_child(
+                home,
+                spec,
+                settings.timeout,
+                lambda said: self.progress(phase, said),
+                settings.show_output,
+            )
+        finally:
+            tidy(spec)
 
     def _exchange(self, own: Trace) -> None:
         """Leave this rank's trace for rank 0, which reads all of them."""

@@ -7,7 +7,6 @@ phases of one probe then share one import of torch, which takes longer than most
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import sys
@@ -17,10 +16,7 @@ from typing import Any
 
 def warm_up() -> None:
     """Import what every child needs; starts no thread and touches no device."""
-    import torch._dynamo  # every optimizer's constructor imports it, for seconds
-
-    with contextlib.suppress(ImportError):
-        import torch.utils.tensorboard  # noqa: F401
+    import torch._dynamo  # noqa: F401  every optimizer's constructor imports it, for seconds
 
 
 def become_child(request: dict[str, Any], answers: int) -> None:

@@ -118,7 +118,7 @@ def _follow(home: Nursery, spec: ChildSpec, timeout: float, watch: Watcher) -> E
         return None
     name = signal.Signals(-code).name
     likely = ", most likely for using too much memory" if name == "SIGKILL" else ""
-    return Ending("killed", f"killed by {name}{likely}")
+    return Ending("killed", f"by {name}{likely}")
 
 
 def _end(home: Nursery, pid: int, running: bool) -> None:
@@ -173,8 +173,10 @@ def signals_as_interrupt() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGTERM, interrupt)
+    polite = [signal.SIGTERM, *([signal.SIGHUP] if hasattr(signal, "SIGHUP") else [])]
+    before = {which: signal.signal(which, interrupt) for which in polite}
     try:
         yield
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for which, handler in before.items():
+            signal.signal(which, handler)

@@ -57,6 +57,11 @@ class ChildSpec:
         """Where the script's own output goes."""
         return self.run_folder / f"output.{self.suffix}.log"
 
+    @property
+    def journal_path(self) -> Path:
+        """Where the child lists the files and folders that the script creates."""
+        return self.run_folder / f"new.{self.suffix}.jsonl"
+
     def write(self) -> Path:
         """Save the request and return its path."""
         path = self.run_folder / f"spec.{self.suffix}.json"

@@ -36,7 +36,7 @@ class _RandomOperations(TorchDispatchMode):
     """Names the operations that draw random numbers."""
 
     def __init__(self) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.names: list[str] = []
 
     def __torch_dispatch__(
@@ -105,7 +105,9 @@ class ExtraForwards:
             facts.skipped["all"] = "the model is too large to copy"
             return
         try:
-            twin = copy.deepcopy(inner).eval()
+            twin = copy.deepcopy(inner)
+            facts.frozen_by_train = _frozen_by_train(inner, twin)
+            twin.eval()
         except Exception as problem:
             facts.skipped["all"] = f"the model cannot be copied ({problem})"
             return
@@ -122,6 +124,13 @@ class ExtraForwards:
                     question(twin, inputs, facts)
             except Exception as problem:
                 facts.skipped[name] = f"{type(problem).__name__}: {problem}".split("\n")[0]
+
+
+def _frozen_by_train(model: nn.Module, twin: nn.Module) -> list[str]:
+    """Parameters with gradients that the model's own ``train()`` switches off, tried on a copy."""
+    twin.train()
+    pairs = zip(model.named_parameters(), twin.parameters(), strict=True)
+    return [name for (name, own), copied in pairs if own.requires_grad > copied.requires_grad]
 
 
 def _forward(model: nn.Module, inputs: Inputs, seed: int = 0) -> list[torch.Tensor]:

@@ -22,7 +22,7 @@ _TOLD = ("full", "fill", "scalar_tensor", "lift", "where", "copy", "clone", "det
 
 class _Finite(TorchDispatchMode):
     def __init__(self, owner: Replay) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.owner = owner
 
     def __torch_dispatch__(
@@ -51,7 +51,7 @@ class Replay:
     def _enter(self) -> None:
         if self._mode is None and self.recorder.step >= self.recorder.spec.replay_from:
             self._mode = _Finite(self)
-            self._mode.__enter__()
+            self._mode.__enter__()  # type: ignore[no-untyped-call]
 
     def _step(self, step: Step) -> None:
         if self.recorder.trace.bad is not None:

@@ -49,7 +49,10 @@ def _summary(report: Report) -> Text:
 
 def _print_broken(report: Report, console: Console) -> None:
     trace = report.evidence.trace
-    console.print(Text(f"the script did not finish: {report.broken}", style="bold red"))
+    first = report.broken.splitlines()[0]
+    console.print(Text(f"the script did not finish: {first}", style="bold red"))
+    if trace.ending.place is not None:
+        _print_place(trace.ending.place, console)
     if trace.ending.traceback:
         lines = trace.ending.traceback.rstrip().splitlines()[-TRACEBACK_LINES:]
         console.print(Text("\n".join(f"  {line}" for line in lines), style="dim"))
@@ -61,13 +64,17 @@ def _where(place: Place) -> str:
     return f"{shown}:{place.line}"
 
 
+def _print_place(place: Place, console: Console) -> None:
+    where = Text(f"  {_where(place)}", style="blue")
+    console.print(where, Text(place.text), soft_wrap=True)
+
+
 def _print_finding(finding: Finding, console: Console) -> None:
     console.print()
     head = Text(finding.level.value.upper(), style=_STYLES[finding.level])
     console.print(head, Text(finding.title, style="bold"), Text(f"[{finding.rule}]", style="dim"))
     if finding.place is not None:
-        line = f"[blue]{escape(_where(finding.place))}[/blue]  {escape(finding.place.text)}"
-        console.print(f"  {line}", highlight=False)
+        _print_place(finding.place, console)
     console.print(f"  seen: {escape(finding.evidence)}", highlight=False)
     console.print(f"  fix:  {escape(finding.fix)}", highlight=False)
 

@@ -13,6 +13,7 @@ def quiet(folder: Path) -> None:
         "WANDB_SILENT": "true",
         "WANDB_DIR": str(folder),
         "MLFLOW_TRACKING_URI": f"file:{folder / 'mlflow'}",
+        "MLFLOW_ALLOW_FILE_STORE": "true",
         "COMET_OFFLINE_DIRECTORY": str(folder),
         "COMET_MODE": "disabled",
         "NEPTUNE_MODE": "debug",

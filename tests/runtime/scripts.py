@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
+
+from click.testing import CliRunner, Result
+
+from trainlint.runtime.command import probe
+from trainlint.runtime.launch.processes import Nursery
 
 PROGRAMS = Path(__file__).parent / "programs"
 
@@ -46,11 +53,29 @@ def run_probe(cwd: Path, *args: str, timeout: float = 300) -> subprocess.Complet
     )
 
 
+@functools.cache
+def shared_nursery() -> Nursery:
+    """One process that has imported torch, for all probes of a test session."""
+    nursery = Nursery()
+    atexit.register(nursery.close)
+    return nursery
+
+
+def probe_here(cwd: Path, *args: str) -> Result:
+    """Run the command in this process; only the script itself gets a process, quickly."""
+    before = os.getcwd()
+    os.chdir(cwd)
+    try:
+        return CliRunner().invoke(probe, list(args), obj=shared_nursery())
+    finally:
+        os.chdir(before)
+
+
 def probe_json(cwd: Path, *args: str) -> tuple[int, dict[str, Any]]:
     """Exit code and JSON report."""
-    done = run_probe(cwd, "--output-format", "json", *args)
-    assert done.stdout, done.stderr
-    return done.returncode, json.loads(done.stdout)
+    done = probe_here(cwd, "--output-format", "json", *args)
+    assert done.stdout, done.output
+    return done.exit_code, json.loads(done.stdout)
 
 
 def write(folder: Path, text: str, name: str = "train.py") -> Path:

@@ -1,0 +1,185 @@
+"""Programs that do things their own way: none may be broken by the probe or called faulty."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from scripts import LOOP, probe_json, write
+
+pytestmark = pytest.mark.slow
+FAST = ("--no-fixed-batch", "--steps", "4")
+
+LBFGS = """
+optimizer = torch.optim.LBFGS(model.parameters(), lr=0.1, max_iter=4)
+def closure():
+    optimizer.zero_grad()
+    loss = nn.functional.cross_entropy(model(x), y)
+    loss.backward()
+    return loss
+for _ in range(20): optimizer.step(closure)
+"""
+
+CHECKPOINTED = """
+from torch.utils.checkpoint import checkpoint
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = nn.Sequential(nn.Linear(4, 8), nn.Dropout(0.1), nn.ReLU())
+        self.head = nn.Linear(8, 3)
+    def forward(self, x):
+        return self.head(checkpoint(self.body, x, use_reentrant=False))
+model = Net()
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(20): step()
+"""
+
+OWN_OPTIMIZER = """
+class Own(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+optimizer = Own(model.parameters(), lr=0.1)
+for _ in range(20): step()
+"""
+
+SKIPPED = """
+scaler = torch.amp.GradScaler("cpu", init_scale=2.0**40)
+for i in range(30):
+    optimizer.zero_grad()
+    with torch.autocast("cpu", dtype=torch.float16):
+        loss = nn.functional.cross_entropy(model(x), y)
+    scaler.scale(loss).backward()
+    scaler.step(optimizer)
+    scaler.update()
+"""
+
+BY_HAND = """
+del optimizer
+for _ in range(20):
+    loss = nn.functional.cross_entropy(model(x), y)
+    model.zero_grad()
+    loss.backward()
+    for p in model.parameters():
+        p.data.add_(p.grad, alpha=-0.1)
+"""
+
+
+SCRIPTED = """
+model = torch.jit.script(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(20): step()
+"""
+
+COMPILED = """
+model = torch.compile(model)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+for _ in range(20): step()
+"""
+
+GAN = """
+critic = nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+critics = torch.optim.Adam(critic.parameters(), lr=1e-3)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+judge = nn.BCEWithLogitsLoss()
+ones, zeros = torch.ones(16, 1), torch.zeros(16, 1)
+for _ in range(20):
+    real, made = torch.randn(16, 3) + 2, model(torch.randn(16, 4))
+    critics.zero_grad()
+    (judge(critic(real), ones) + judge(critic(made.detach()), zeros)).backward()
+    critics.step()
+    optimizer.zero_grad()
+    judge(critic(made), ones).backward()
+    optimizer.step()
+"""
+
+ACTOR_CRITIC = """
+value = nn.Linear(4, 1)
+optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
+values = torch.optim.Adam(value.parameters(), lr=1e-3)
+for _ in range(20):
+    states, rewards = torch.randn(16, 4), torch.randn(16)
+    chosen = torch.distributions.Categorical(logits=model(states))
+    action = chosen.sample()
+    expected = value(states).squeeze(1)
+    optimizer.zero_grad()
+    (-chosen.log_prob(action) * (rewards - expected).detach()).mean().backward()
+    optimizer.step()
+    values.zero_grad()
+    nn.functional.mse_loss(expected, rewards).backward()
+    values.step()
+"""
+
+WORKERS = """
+from torch.utils.data import DataLoader, TensorDataset
+loader = DataLoader(TensorDataset(x, y), batch_size=4, shuffle=True, num_workers=2,
+                    persistent_workers=True)
+if __name__ == "__main__":
+    for epoch in range(9):
+        for a, b in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(a), b).backward()
+            optimizer.step()
+"""
+
+GET_BATCH = """
+data = torch.randint(0, 9, (500,))
+table, head = nn.Embedding(9, 16), nn.Linear(16, 9)
+model = nn.Sequential(table, head)
+optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
+def get_batch():
+    i = torch.randint(0, 480, (8,))
+    return torch.stack([data[k:k + 12] for k in i]), torch.stack([data[k + 1:k + 13] for k in i])
+for _ in range(40):
+    a, b = get_batch()
+    loss = nn.functional.cross_entropy(model(a).flatten(0, 1), b.flatten())
+    optimizer.zero_grad(set_to_none=True)
+    loss.backward()
+    optimizer.step()
+"""
+
+ACCUMULATED = """
+for i in range(60):
+    loss = nn.functional.cross_entropy(model(x), y) / 3
+    loss.backward()
+    if i % 3 == 2:
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        optimizer.zero_grad()
+"""
+
+UNUSUAL = {
+    "lbfgs": LBFGS,
+    "activation-checkpointing": CHECKPOINTED,
+    "own-optimizer": OWN_OPTIMIZER,
+    "scaler-skips": SKIPPED,
+    "by-hand": BY_HAND,
+    "scripted": SCRIPTED,
+    "compiled": COMPILED,
+    "gan": GAN,
+    "actor-critic": ACTOR_CRITIC,
+    "workers": WORKERS,
+    "get-batch": GET_BATCH,
+    "accumulated": ACCUMULATED,
+}
+
+
+@pytest.mark.parametrize("name", UNUSUAL)
+def test_unusual_but_right_programs_have_no_fail(name: str, tmp_path: Path) -> None:
+    code, report = probe_json(tmp_path, "--steps", "4", str(write(tmp_path, LOOP + UNUSUAL[name])))
+    assert [f for f in report["findings"] if f["level"] == "fail"] == []
+    assert (code, report["instrument_errors"]) == (0, [])
+
+
+def test_compiled_steps_are_kept_when_asked(tmp_path: Path) -> None:
+    text = LOOP + COMPILED.replace("compile(model)", "compile(model, backend='aot_eager')")
+    args = (*FAST, "--keep-compile", str(write(tmp_path, text)))
+    code, report = probe_json(tmp_path, *args)
+    assert (code, report["instrument_errors"]) == (0, [])
+    assert report["phases"]["observe"]["steps"] >= 4
+
+
+def test_a_batch_without_a_loader_is_held_too(tmp_path: Path) -> None:
+    _, report = probe_json(tmp_path, str(write(tmp_path, LOOP + GET_BATCH)))
+    losses = report["phases"]["fixed"]["losses"]
+    assert losses[-1] < 0.8 * losses[0]
+    assert losses == sorted(losses, reverse=True)
