@@ -6,15 +6,23 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.callers import callers, place_of
 from trainlint.analysis.knowledge.training import looks_like_scaler
-from trainlint.analysis.protocols.gradients import StaleGradients, optimizers, stale_gradients
+from trainlint.analysis.protocols.gradients import (
+    StaleGradients,
+    optimizers,
+    stale_gradients,
+    steps_without_clearing,
+)
 from trainlint.analysis.receivers import last_name
 from trainlint.analysis.spelling import is_name_chain
+from trainlint.analysis.trace import Call, around
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import part_of_identifier, pattern
 
 if TYPE_CHECKING:
+    from trainlint.analysis.definitions import FunctionDefinition
     from trainlint.analysis.interpreter.runs import Run
     from trainlint.fixing import Editor
 
@@ -26,7 +34,8 @@ class ZeroGradMissing(Rule):
 
     ## What it does
     Follows every path of a training loop, through helpers and other files, and reports a
-    `backward()` that adds to gradients which the optimizer has already used for a step.
+    `backward()` that adds to gradients which the optimizer has already used for a step. A helper
+    of another file that leaves clearing to its callers is reported with the caller that does not.
 
     ## Why is this bad?
     `.grad` adds up over iterations, so every step uses the sum of all gradients since the start.
@@ -79,6 +88,28 @@ class ZeroGradMissing(Rule):
                 if stale.backward.file is file and stale.cleared_outside is None:
                     repair = _repair(file, run, stale)
                     yield self.report(stale.backward.node, _message(stale), repair=repair)
+            for stale, caller in _stale_from_outside(file, run):
+                yield self.report(stale.backward.node, f"called from {caller}, {_message(stale)}")
+
+
+def _stale_from_outside(file: FileModel, run: Run) -> Iterator[tuple[StaleGradients, str]]:
+    """A helper that leaves clearing to its callers, and the first of them that does not clear."""
+    if run.root is None or not steps_without_clearing(run):
+        return
+    for caller in callers(run) or []:
+        for stale in stale_gradients(caller):
+            entry = _entry(caller, run.root, stale)
+            if entry is not None and stale.cleared_outside is None:
+                yield stale, place_of(entry.file, entry.node)
+                return
+
+
+def _entry(caller: Run, helper: FunctionDefinition, stale: StaleGradients) -> Call | None:
+    """The call of the helper in which the backward pass happens."""
+    inside = around(caller.trace, stale.backward)
+    return next(
+        (step for step in inside if isinstance(step, Call) and step.function is helper), None
+    )
 
 
 def _names_zero_grad_only(file: FileModel) -> bool:

@@ -6,12 +6,8 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluations import (
-    EVALUATES,
-    Blame,
-    evaluation_loop,
-    wrong_evaluations,
-)
+from trainlint.analysis.evaluation_loops import evaluation_loop, evaluation_phase
+from trainlint.analysis.evaluations import EVALUATES, MEASURES, Blame, wrong_evaluations
 from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
 from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.spelling import is_name_chain
@@ -39,7 +35,8 @@ class EvalMissing(Rule):
     ## What it does
     Follows every path to a loop over validation or test data, through helpers and other files, and
     reports a model that nothing has put in eval mode on the way. `no_grad()` does not do that.
-    A helper that only some callers use without `eval()` is reported at the call that is wrong.
+    A helper that only some callers use without `eval()` is reported at the call that is wrong, or
+    with the place of that call where it stands in another file.
 
     ## Why is this bad?
     Dropout goes on dropping, and batch norm normalises with the statistics of the evaluation batch
@@ -86,10 +83,13 @@ class EvalMissing(Rule):
 
     code = "TLM001"
     severity = Severity.ERROR
-    scout = EVALUATES & (
-        part_of_identifier("no_grad", "inference_mode", "set_grad_enabled")
-        | text(".train(", ".eval(")
-    )
+    scout = (
+        EVALUATES
+        & (
+            part_of_identifier("no_grad", "inference_mode", "set_grad_enabled")
+            | text(".train(", ".eval(", '"train"', "'train'")
+        )
+    ) | MEASURES
     help = "call `model.eval()` before the loop, and `model.train()` before training goes on"
     fix_safety = Applicability.UNSAFE
 
@@ -108,7 +108,11 @@ def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
         return False
     is_whole = starts_here and loop.file is found.event.file
     is_sure = moment.mode == TRAIN or (moment.mode == ENTRY and is_whole)
-    is_meant = moment.gradients is False or moment.switch is not None
+    is_meant = (
+        moment.gradients is False
+        or moment.switch is not None
+        or evaluation_phase(found) is not None
+    )
     return True if is_sure and is_meant and not _is_on_purpose(found) else None
 
 
@@ -139,6 +143,11 @@ def _message(blame: Blame) -> str:
     name, mode = blame.found.model.hint or "model", blame.found.moment
     if blame.is_call:
         return f"evaluates `{name}` in train mode; other callers switch to eval mode first"
+    if blame.caller is not None:
+        return (
+            f"`{name}` is evaluated in train mode when called from {blame.caller}; "
+            "other callers switch to eval mode first"
+        )
     if mode.switch is not None:
         line = getattr(mode.switch.node, "lineno", 0)
         return f"`{name}` is evaluated in train mode, which line {line} set"
@@ -148,11 +157,13 @@ def _message(blame: Blame) -> str:
 def _repair(blame: Blame) -> Repair | None:
     loop, call = evaluation_loop(blame.found), blame.node
     is_statement = loop is not None and isinstance(loop.node, (ast.For, ast.AsyncFor))
-    if blame.is_call or not is_statement or not isinstance(call, ast.Call):
+    elsewhere = blame.is_call or blame.caller is not None
+    if elsewhere or not is_statement or not isinstance(call, ast.Call):
         return None
     assert loop is not None
     assert isinstance(loop.node, ast.stmt)
     file, model = blame.found.event.file, call.func
+    switch = _switch(blame.found)
     node: ast.stmt = loop.node
     is_inside = any(item is call for item in ast.walk(node))
     if not is_inside or not is_name_chain(model):
@@ -161,6 +172,17 @@ def _repair(blame: Blame) -> Repair | None:
         node = parent
 
     def add_eval(editor: Editor) -> None:
-        editor.insert_before(node, f"{editor.source(model)}.eval()")
+        editor.insert_before(node, f"{editor.source(model)}.{switch}")
 
     return Repair("switch to eval mode before the loop", Applicability.UNSAFE, add_eval)
+
+
+def _switch(found: ForwardPass) -> str:
+    """What sets the mode before the loop: in a loop over phases, that of each phase."""
+    phase = evaluation_phase(found)
+    for loop in found.moment.loops if phase else ():
+        target = getattr(loop.node, "target", None)
+        if loop.lap is not None and isinstance(target, (ast.Name, ast.Tuple)):
+            name = target if isinstance(target, ast.Name) else target.elts[0]
+            return f"train({ast.unparse(name)} != {phase!r})"
+    return "eval()"

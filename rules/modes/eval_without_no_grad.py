@@ -5,12 +5,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.evaluation_loops import evaluation_loop, trains
 from trainlint.analysis.evaluations import (
     EVALUATES,
     SWITCHES_TO_EVALUATION,
     Blame,
-    evaluation_loop,
-    trains,
     wrong_evaluations,
 )
 from trainlint.analysis.graph_use import (
@@ -118,12 +117,17 @@ def _message(blame: Blame) -> str:
     name = blame.found.model.hint or "model"
     if blame.is_call:
         return f"evaluates `{name}` with gradients on; other callers switch them off"
+    if blame.caller is not None:
+        return (
+            f"evaluating `{name}` builds an autograd graph when called from {blame.caller}; "
+            "other callers switch gradients off"
+        )
     return f"evaluating `{name}` builds an autograd graph that nothing uses"
 
 
 def _repair(blame: Blame) -> Repair | None:
     file, node = blame.found.event.file, blame.node
-    if blame.is_call:
+    if blame.is_call or blame.caller is not None:
         return None
     function, loop = file.index.enclosing_function(node), evaluation_loop(blame.found)
     no_grad = "torch.no_grad()"

@@ -124,3 +124,18 @@ def fit(model, optimizer, criterion, train_loader, val_loader):
         "model.eval()\n        with torch.no_grad():\n            for x, y in val_loader:" in text
     )
     assert "import torch" in text
+
+
+def test_a_loop_over_phases_gets_the_mode_of_each_phase(tmp_path: Path) -> None:
+    code = """
+def fit(model, loaders, criterion, optimizer):
+    for phase in ["train", "val"]:
+        for x, y in loaders[phase]:
+            loss = criterion(model(x), y)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+"""
+    text, _ = fixed(code, "eval-missing", tmp_path)
+    assert '        model.train(phase != "val")\n        for x, y in' in text.replace("'", '"')

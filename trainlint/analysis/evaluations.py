@@ -6,21 +6,18 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from trainlint.analysis.callers import callers
+from trainlint.analysis.callers import callers, place_of
+from trainlint.analysis.evaluation_loops import KEEPS_SCORE, evaluation_loop
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
 from trainlint.analysis.protocols.modes import (
     ForwardPass,
     forward_passes,
     has_outer_forward,
     is_forward,
 )
-from trainlint.analysis.roles import Role, has_role
-from trainlint.analysis.trace import Event, EventKind, Loop, steps
-from trainlint.analysis.values import Instance, Object, Value, elements
-from trainlint.scout import identifier, identifier_like, pattern
+from trainlint.scout import identifier, identifier_like, part_of_identifier, pattern
 
 _WORD = rb"(?i:(?<![a-z])(?:val(?!u)|tst|eval|dev(?!ice)|infer|predict|test|holdout))"
 _DATA = rb"(?i:loader|batch|data|iter|samples|set\b|_dl\b)"
@@ -35,19 +32,29 @@ EVALUATES = (
 
 Where neither does, the file evaluates at most for others, and then their calls are judged.
 """
+MEASURES = (
+    identifier("for")
+    & part_of_identifier("no_grad", "inference_mode")
+    & pattern(KEEPS_SCORE.pattern.encode())
+)
+"""A loop without gradients may keep a score of data whose name says nothing."""
 SWITCHES_TO_EVALUATION = identifier("eval", "train") & pattern(
     rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)"
 )
-_TRAINS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP, EventKind.ZERO_GRAD})
 
 
 @dataclass(frozen=True)
 class Blame:
-    """A wrong evaluation, and the node to report: a call if other callers do it right."""
+    """A wrong evaluation, and the node to report: a call if other callers do it right.
+
+    ``caller`` is the place of that call where it stands in another file: then the forward pass
+    itself is to be reported, and the place told.
+    """
 
     node: ast.AST
     found: ForwardPass
     is_call: bool
+    caller: str | None = None
 
 
 def contexts(
@@ -106,6 +113,8 @@ def wrong_evaluations(
         reported.add(_place(blame))
         if _file_of(blame) is file:
             yield blame
+        elif found.event.file is file:
+            yield Blame(found.event.node, found, False, place_of(_file_of(blame), blame.node))
 
 
 def _place(blame: Blame) -> tuple[object, ...]:
@@ -142,54 +151,3 @@ def _file_of(blame: Blame) -> FileModel:
     if not blame.is_call:
         return blame.found.event.file
     return next(call.file for call in blame.found.moment.calls if call.node is blame.node)
-
-
-def is_evaluation(found: ForwardPass) -> bool:
-    """Whether a forward pass belongs to an evaluation: by its loader, function and use."""
-    return evaluation_loop(found) is not None
-
-
-def evaluation_loop(found: ForwardPass) -> Loop | None:
-    """The loop over batches that a forward pass evaluates in; None where it is none."""
-    for loop in reversed(found.moment.loops):
-        if trains(loop):
-            return None
-        if _walks_batches(loop):
-            return loop if _sounds_right(loop) else None
-    return None
-
-
-def trains(loop: Loop) -> bool:
-    """Whether a loop takes gradients or training steps."""
-    whole = loop.original or loop
-    return any(isinstance(step, Event) and step.kind in _TRAINS for step in steps(whole.body))
-
-
-def _sounds_right(loop: Loop) -> bool:
-    names = [item.hint for item in _iterated(loop) if item.hint]
-    if isinstance(loop.node, (ast.For, ast.AsyncFor)):
-        names.append(ast.unparse(loop.node.iter))
-    if any(sounds_like_training(name) for name in names):
-        return False
-    if any(sounds_like_evaluation(name) for name in names):
-        return True
-    function = loop.file.index.enclosing_function(loop.node)
-    if function is None or loop.file.is_unit_test:
-        return False
-    return sounds_like_evaluation(function.name)
-
-
-def _walks_batches(loop: Loop) -> bool:
-    return any(has_role(item, Role.LOADER) or _is_batches(item) for item in _iterated(loop))
-
-
-def _iterated(loop: Loop) -> Iterator[Value]:
-    for item in elements(loop.iterated):
-        yield item
-        if isinstance(item, Object) and item.dotted in ("builtins.enumerate", "builtins.zip"):
-            for argument in item.arguments:
-                yield from elements(argument)
-
-
-def _is_batches(value: Value) -> bool:
-    return isinstance(value, Instance) and value.definition.name.endswith(("Loader", "Dataset"))

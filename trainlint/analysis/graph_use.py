@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 
-from trainlint.analysis.evaluations import evaluation_loop
+from trainlint.analysis.evaluation_loops import evaluation_loop
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.index import Function
 from trainlint.analysis.protocols.modes import EVAL, ForwardPass

@@ -10,7 +10,7 @@ from functools import cached_property
 
 from trainlint.analysis.callers import callers, known_callers
 from trainlint.analysis.definitions import FunctionDefinition
-from trainlint.analysis.evaluations import trains
+from trainlint.analysis.evaluation_loops import trains
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import (

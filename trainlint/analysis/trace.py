@@ -86,8 +86,9 @@ class Branch:
 class Loop:
     """A body that runs again and again. ``iterated`` is what a ``for`` walks through.
 
-    ``start`` is the birth before which values are older than the loop. ``original`` is the whole
-    loop where this one has been pruned for a protocol.
+    ``start`` is the birth before which values are older than the loop. ``lap`` is what the variable
+    is bound to where this is one lap of a short loop that is run lap by lap. ``original`` is the
+    whole loop where this one has been pruned for a protocol.
     """
 
     node: ast.For | ast.AsyncFor | ast.While | ast.expr
@@ -97,6 +98,7 @@ class Loop:
     body: Trace = field(default_factory=list)
     orelse: Trace = field(default_factory=list)
     element: Value | None = None
+    lap: Value | None = None
     original: Loop | None = None
 
 

@@ -75,6 +75,81 @@ def freshly_loaded_for_the_test(test_loader, path):
             print(F.cross_entropy(model(x), y))  # expect: eval-missing
 
 
+# A loop over phases whose validation phase never switches: the phase is the loader's role.
+
+
+def phases_of_the_tutorial(model, dataloaders, criterion, optimizer, scheduler):
+    for epoch in range(25):
+        for phase in ["train", "val"]:
+            running_loss = 0.0
+            for inputs, labels in dataloaders[phase]:
+                optimizer.zero_grad()
+                with torch.set_grad_enabled(phase == "train"):
+                    outputs = model(inputs)  # expect: eval-missing
+                    loss = criterion(outputs, labels)
+                    if phase == "train":
+                        loss.backward()
+                        optimizer.step()
+                running_loss += loss.item() * inputs.size(0)
+            if phase == "train":
+                scheduler.step()
+            print(epoch, phase, running_loss)
+
+
+def only_the_training_phase_switches(model, dataloaders, criterion, optimizer):
+    for phase in ("train", "valid"):
+        if phase == "train":
+            model.train()
+        for inputs, labels in dataloaders[phase]:
+            optimizer.zero_grad()
+            loss = criterion(model(inputs), labels)  # expect: eval-missing
+            if phase == "train":
+                loss.backward()
+                optimizer.step()
+
+
+def phases_with_their_loaders(model, first, second, criterion, optimizer):
+    for phase, loader in {"train": first, "val": second}.items():
+        for inputs, labels in loader:
+            optimizer.zero_grad()
+            with torch.set_grad_enabled(phase == "train"):
+                loss = criterion(model(inputs), labels)  # expect: eval-missing
+            if phase == "train":
+                loss.backward()
+                optimizer.step()
+
+
+# An evaluation shows in what the loop adds up where the names of its data say nothing.
+
+
+def test_on(model, device, data):
+    correct = 0
+    with torch.no_grad():
+        for x, y in data:
+            x, y = x.to(device), y.to(device)
+            correct += (model(x).argmax(1) == y).sum().item()  # expect: eval-missing
+    return correct
+
+
+def compute_score(net, items):
+    total, correct = 0, 0
+    with torch.no_grad():
+        for images, labels in items:
+            outputs = net(images)  # expect: eval-missing
+            predicted = torch.max(outputs, 1)[1]
+            total += labels.size(0)
+            correct += (predicted == labels).sum().item()
+    return 100 * correct / total
+
+
+@torch.no_grad()
+def mean_of(network, batches, loss_function):
+    total_loss = 0.0
+    for x, y in batches:
+        total_loss += loss_function(network(x), y).item()  # expect: eval-missing
+    return total_loss / len(batches)
+
+
 # A helper that one caller uses right and the other wrong: the wrong call is reported.
 
 
@@ -307,3 +382,64 @@ class Monitor(lightning.Callback):
         with torch.no_grad():
             for x, y in trainer.val_dataloaders:
                 print(F.cross_entropy(pl_module(x), y))
+
+
+def phases_that_switch(model, dataloaders, criterion, optimizer):
+    for phase in ["train", "val"]:
+        if phase == "train":
+            model.train()
+        else:
+            model.eval()
+        for inputs, labels in dataloaders[phase]:
+            optimizer.zero_grad()
+            with torch.set_grad_enabled(phase == "train"):
+                loss = criterion(model(inputs), labels)
+                if phase == "train":
+                    loss.backward()
+                    optimizer.step()
+
+
+def phases_that_switch_by_name(model, dataloaders, criterion, optimizer):
+    for phase in ["train", "val"]:
+        getattr(model, "train" if phase == "train" else "eval")()
+        for inputs, labels in dataloaders[phase]:
+            optimizer.zero_grad()
+            with torch.set_grad_enabled(phase == "train"):
+                loss = criterion(model(inputs), labels)
+                if phase == "train":
+                    loss.backward()
+                    optimizer.step()
+
+
+def whatever_the_name(model, name, test_loader):
+    getattr(model, name)()
+    with torch.no_grad():
+        for x, y in test_loader:
+            print(F.cross_entropy(model(x), y))
+
+
+def phases_of_unknown_name(model, dataloaders, criterion, optimizer):
+    for phase, loader in dataloaders.items():
+        model.train(phase == "train")
+        for inputs, labels in loader:
+            loss = criterion(model(inputs), labels)
+            if phase == "train":
+                optimizer.zero_grad()
+                loss.backward()
+                optimizer.step()
+
+
+def statistics_anew(model, batches):
+    """Batch norm learns the data's statistics: that needs train mode, and keeps no score."""
+    model.train()
+    with torch.no_grad():
+        for x, _ in batches:
+            model(x)
+
+
+def features_of_all(model, items):
+    found = []
+    with torch.no_grad():
+        for x, _ in items:
+            found.append(model(x))
+    return torch.cat(found)

@@ -11,7 +11,7 @@ from trainlint.analysis.interpreter.environment import Environment
 from trainlint.analysis.interpreter.expressions import evaluate, evaluate_all, mix
 from trainlint.analysis.interpreter.library import call_library
 from trainlint.analysis.interpreter.machine import MAX_CALL_DEPTH, Frame, Machine
-from trainlint.analysis.interpreter.methods import call_method
+from trainlint.analysis.interpreter.methods import call_method, is_verb
 from trainlint.analysis.interpreter.module_calls import call_module
 from trainlint.analysis.interpreter.scopes import decorator_scopes
 from trainlint.analysis.relevance import is_plain, matters, speaks_of_training
@@ -93,8 +93,20 @@ def call_value(
             return run_function(machine, bound, arguments, keywords, node)
     if has_role(callee, Role.MODULE) or has_role(callee, Role.LOSS_FUNCTION):
         return call_module(machine, callee, arguments, keywords, node)
-    machine.emit(EventKind.OPAQUE, node, callee, (callee, *arguments, *keywords.values()))
+    if isinstance(callee, Unknown) and callee.parent is not None and is_verb(callee.hint):
+        return call_method(machine, callee.parent, callee.hint, arguments, keywords, node)
+    machine.emit(EventKind.OPAQUE, node, callee, (*_handed(callee), *arguments, *keywords.values()))
     return Unknown()
+
+
+def _handed(callee: Value) -> tuple[Value, ...]:
+    """What an unseen callee has in its hands itself: of ``getattr(model, name)`` the model too."""
+    is_some_attribute = isinstance(callee, Unknown) and callee.parent is not None
+    if is_some_attribute and not callee.hint:
+        assert isinstance(callee, Unknown)
+        assert callee.parent is not None
+        return (callee, callee.parent)
+    return (callee,)
 
 
 def run_function(

@@ -170,7 +170,7 @@ def _getattr(machine: Machine, arguments: Arguments, keywords: Keywords, node: a
         and isinstance(arguments[1].value, str)
     ):
         return attribute_of(machine, arguments[0], arguments[1].value, node)
-    return Unknown()
+    return Unknown(parent=arguments[0] if arguments else None)
 
 
 def _next(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:

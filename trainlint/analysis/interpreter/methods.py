@@ -385,13 +385,21 @@ def _list_method(call: MethodCall) -> Value | None:
     elif call.name in ("values", "copy"):
         return group
     elif call.name == "items":
-        return Group(
-            [Group([Unknown(), choice(group.elements) if group.elements else Unknown()])], open=True
-        )
+        return _items(group)
     else:
         return None
     group.open = True
     return Constant(None)
+
+
+def _items(group: Group) -> Group:
+    """Pairs, each of its own where the mapping is written out in full."""
+    if group.keys and not group.open and all(isinstance(key, str) for key in group.keys):
+        pairs = zip(group.keys, group.elements, strict=False)
+        return Group([Group([Constant(key), value]) for key, value in pairs])
+    return Group(
+        [Group([Unknown(), choice(group.elements) if group.elements else Unknown()])], open=True
+    )
 
 
 def _got(call: MethodCall, group: Group) -> Value:
@@ -520,6 +528,16 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
         _list_method,
     ),
 }
+
+
+_TRAINING_VERBS = frozenset(
+    {"zero_grad", "step", "backward", "manual_backward", "train", "eval", "set_epoch", "update"}
+)
+
+
+def is_verb(name: str) -> bool:
+    """Whether a method is a verb of training, whose effect is known without knowing the object."""
+    return name in _TRAINING_VERBS
 
 
 def _other(call: MethodCall) -> Value:

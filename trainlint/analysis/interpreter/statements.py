@@ -257,23 +257,31 @@ def _can_break(node: ast.While) -> bool:
 
 def _unrolled(iterated: Value) -> list[Value] | None:
     """The elements of a short display of literals or objects that the code spells out."""
-    if not isinstance(iterated, Group) or iterated.open or iterated.keys is not None:
+    if not isinstance(iterated, Group) or iterated.open:
         return None
-    if not 1 <= len(iterated.elements) <= _MAX_UNROLLED:
+    items: list[Value] = list(iterated.elements)
+    if iterated.keys is not None:
+        items = [Constant(key) for key in iterated.keys]
+    if not 1 <= len(items) <= _MAX_UNROLLED:
         return None
-    spelled = all(
+    return items if all(map(_is_spelled, items)) else None
+
+
+def _is_spelled(item: Value) -> bool:
+    """A literal or object that the code names, or a tuple of such."""
+    if isinstance(item, Group):
+        return not item.open and item.keys is None and all(map(_is_spelled, item.elements))
+    return (
         isinstance(item, (Object, Instance))
         or (isinstance(item, Constant) and isinstance(item.value, (str, bool)))
-        or (isinstance(item, Unknown) and item.hint)
-        for item in iterated.elements
+        or (isinstance(item, Unknown) and bool(item.hint))
     )
-    return iterated.elements if spelled else None
 
 
 def _run_unrolled(machine: Machine, node: ast.For | ast.AsyncFor, items: list[Value]) -> bool:
     """Each element runs as a loop of its own, so that ``break`` and ``continue`` keep a meaning."""
     for item in items:
-        loop = Loop(node, machine.file, Constant(None), Unknown().birth)
+        loop = Loop(node, machine.file, Constant(None), Unknown().birth, lap=item)
         bind(machine, node.target, item)
         with machine.recording(loop.body):
             run_block(machine, node.body)

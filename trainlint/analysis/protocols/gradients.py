@@ -107,6 +107,14 @@ def stale_gradients(run: Run) -> Iterator[StaleGradients]:
             yield StaleGradients(optimizer, step, before, backward, outside)
 
 
+def steps_without_clearing(run: Run) -> bool:
+    """Whether a run takes a backward pass and a step, once, and leaves clearing to its callers."""
+    kinds = {event.kind for event in events(run.trace)}
+    if EventKind.ZERO_GRAD in kinds or not {EventKind.BACKWARD, EventKind.STEP} <= kinds:
+        return False
+    return not any(loops_around(run.trace, event) for event in events(run.trace, EventKind.STEP))
+
+
 def optimizers(run: Run) -> list[Value]:
     """The optimizers that step in a run, each once."""
     found: dict[int, Value] = {}

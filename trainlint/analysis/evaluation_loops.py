@@ -1,0 +1,100 @@
+"""Which loops over batches evaluate: by their data, phase, function, and what they add up."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
+from trainlint.analysis.protocols.modes import ForwardPass
+from trainlint.analysis.roles import Role, has_role
+from trainlint.analysis.trace import Event, EventKind, Loop, steps
+from trainlint.analysis.values import Constant, Instance, Object, Value, elements
+
+_LEARNS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP})
+_TRAINS = _LEARNS | {EventKind.ZERO_GRAD}
+KEEPS_SCORE = re.compile(
+    r"correct|accura|(?<![a-z])acc(?![a-z])|(?<![a-z])loss[^\n]*\.item\(\)|argmax\([^\n]*\) *=="
+)
+"""How a loop shows that it measures: right answers are counted, or losses added up."""
+
+
+def evaluation_loop(found: ForwardPass) -> Loop | None:
+    """The loop over batches that a forward pass evaluates in; None where it is none."""
+    phase = evaluation_phase(found)
+    for loop in reversed(found.moment.loops):
+        if _has(loop, _LEARNS if phase else _TRAINS):
+            return None
+        if _walks_batches(loop) or _feeds(loop, found.event):
+            return loop if phase or _sounds_right(loop, found) else None
+    return None
+
+
+def evaluation_phase(found: ForwardPass) -> str | None:
+    """``val`` in its lap of ``for phase in ["train", "val"]``; None outside such a lap."""
+    for loop in reversed(found.moment.loops):
+        names = [item.value for item in elements(loop.lap) if isinstance(item, Constant)]
+        for name in names:
+            if isinstance(name, str) and sounds_like_evaluation(name):
+                return name
+    return None
+
+
+def trains(loop: Loop) -> bool:
+    """Whether a loop takes gradients or training steps."""
+    return _has(loop, _TRAINS)
+
+
+def _has(loop: Loop, kinds: frozenset[EventKind]) -> bool:
+    whole = loop.original or loop
+    return any(isinstance(step, Event) and step.kind in kinds for step in steps(whole.body))
+
+
+def _sounds_right(loop: Loop, found: ForwardPass) -> bool:
+    names = [item.hint for item in _iterated(loop) if item.hint]
+    if isinstance(loop.node, (ast.For, ast.AsyncFor)):
+        names.append(ast.unparse(loop.node.iter))
+    if any(sounds_like_training(name) for name in names):
+        return False
+    if any(sounds_like_evaluation(name) for name in names):
+        return True
+    function = loop.file.index.enclosing_function(loop.node)
+    if function is None or loop.file.is_unit_test:
+        return False
+    return sounds_like_evaluation(function.name) or _measures(loop, function.name, found)
+
+
+def _measures(loop: Loop, function: str, found: ForwardPass) -> bool:
+    """Whether a loop without gradients keeps a score, in a function that is not about training."""
+    is_quiet = found.moment.gradients is False and not sounds_like_training(function)
+    return is_quiet and bool(
+        KEEPS_SCORE.search(loop.file.segment(loop.file.index.statement(loop.node)))
+    )
+
+
+def _walks_batches(loop: Loop) -> bool:
+    return any(has_role(item, Role.LOADER) or _is_batches(item) for item in _iterated(loop))
+
+
+def _feeds(loop: Loop, forward: Event) -> bool:
+    """Whether the model gets what the loop binds together with something else: a target."""
+    target = loop.node.target if isinstance(loop.node, (ast.For, ast.AsyncFor)) else None
+    if loop.file is not forward.file or not isinstance(target, (ast.Tuple, ast.Name)):
+        return False
+    bound = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
+    given = forward.node.args if isinstance(forward.node, ast.Call) else []
+    read = {node.id for item in given for node in ast.walk(item) if isinstance(node, ast.Name)}
+    return len(bound) > 1 and not bound.isdisjoint(read)
+
+
+def _iterated(loop: Loop) -> Iterator[Value]:
+    for item in elements(loop.iterated):
+        yield item
+        if isinstance(item, Object) and item.dotted in ("builtins.enumerate", "builtins.zip"):
+            for argument in item.arguments:
+                yield from elements(argument)
+
+
+def _is_batches(value: Value) -> bool:
+    return isinstance(value, Instance) and value.definition.name.endswith(("Loader", "Dataset"))
