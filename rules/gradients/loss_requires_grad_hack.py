@@ -11,8 +11,19 @@ from trainlint.rule import Report, Rule
 from trainlint.scout import identifier, part_of_identifier, pattern
 
 _NEW_LEAVES = frozenset(
-    {"torch.tensor", "torch.autograd.Variable", "torch.nn.Parameter", "torch.FloatTensor"}
+    {
+        "torch.tensor",
+        "torch.as_tensor",
+        "torch.from_numpy",
+        "torch.autograd.Variable",
+        "torch.nn.Parameter",
+        "torch.Tensor",
+        "torch.FloatTensor",
+        "torch.DoubleTensor",
+        "torch.cuda.FloatTensor",
+    }
 )
+_CUTS = frozenset({"detach", "detach_", "numpy", "item", "tolist"})
 _FILLED_TENSORS = frozenset(
     f"torch.{name}"
     for name in (
@@ -33,8 +44,9 @@ class LossRequiresGradHack(Rule):
     """`requires_grad` is forced onto a loss whose graph was lost.
 
     ## What it does
-    Reports `loss.requires_grad = True`, `loss.requires_grad_()` before `loss.backward()`, and
-    `Variable(loss, requires_grad=True)` or `torch.tensor(loss, requires_grad=True)`.
+    Reports `loss.requires_grad = True`, `loss.requires_grad_()` before `loss.backward()`,
+    `Variable(loss, requires_grad=True)` or `torch.tensor(loss, requires_grad=True)`, and
+    `backward()` on any tensor that was made anew, from computed numbers, with `requires_grad`.
 
     ## Why is this bad?
     It silences "element 0 of tensors does not require grad" without mending what caused it. The
@@ -88,11 +100,15 @@ class LossRequiresGradHack(Rule):
             loss = _loss_in_new_leaf(file, call)
             if loss is not None and not _is_dummy(file, loss):
                 yield self._report(call, loss)
+            elif loss is None and _is_new_leaf(file, call) and _is_differentiated(file, call):
+                yield self._report(call, call)
 
     def _report(self, node: ast.AST, loss: ast.expr) -> Report:
+        is_named = isinstance(loss, (ast.Name, ast.Attribute))
+        what = f"`{ast.unparse(loss)}` becomes" if is_named else "the tensor that is made here is"
         return self.report(
             node,
-            f"`{ast.unparse(loss)}` becomes a new leaf here: backward runs, "
+            f"{what} a new leaf{' here' if is_named else ''}: backward runs, "
             "but no parameter gets a gradient from it",
         )
 
@@ -177,6 +193,57 @@ def _loss_in_new_leaf(file: FileModel, call: ast.Call) -> ast.expr | None:
             and not _is_called(file, node)
         ),
         None,
+    )
+
+
+def _is_new_leaf(file: FileModel, call: ast.Call) -> bool:
+    """Whether an expression makes a leaf that requires gradients out of something computed."""
+    function = call.func
+    if isinstance(function, ast.Attribute) and function.attr == "requires_grad_":
+        made = function.value
+        is_made = isinstance(made, (ast.Call, ast.Attribute)) and _is_cut(file, made)
+        return is_made and all(_is_true(argument) for argument in call.args)
+    requires_grad = any(
+        item.arg == "requires_grad" and _is_true(item.value) for item in call.keywords
+    )
+    return requires_grad and _makes_leaf(file, call)
+
+
+def _is_cut(file: FileModel, value: ast.expr) -> bool:
+    """Whether a chain such as ``loss.detach().clone()`` has left the graph somewhere."""
+    while isinstance(value, (ast.Call, ast.Attribute)):
+        if isinstance(value, ast.Call):
+            if _makes_leaf(file, value):
+                return True
+            value = value.func
+        elif value.attr == "data" or value.attr in _CUTS:
+            return True
+        else:
+            value = value.value
+    return False
+
+
+def _makes_leaf(file: FileModel, call: ast.Call) -> bool:
+    is_maker = file.qualified(call.func) in _NEW_LEAVES
+    return is_maker and bool(call.args) and not _is_made_of_nothing(file, call.args[0])
+
+
+def _is_differentiated(file: FileModel, leaf: ast.Call) -> bool:
+    """Whether ``backward()`` is called on the new leaf, directly or under its name."""
+    if _is_only_where_missing(file, leaf):
+        return False
+    parent = file.index.parents.get(leaf)
+    if isinstance(parent, ast.Attribute):
+        return parent.attr == "backward"
+    target = parent.targets[0] if isinstance(parent, ast.Assign) else None
+    function = file.index.enclosing_function(leaf)
+    return target is not None and any(
+        isinstance(call.func, ast.Attribute)
+        and call.func.attr == "backward"
+        and call.lineno > leaf.lineno
+        and file.index.enclosing_function(call) is function
+        and _is_unchanged_until(file, target, call.func.value)
+        for call in file.nodes(ast.Call)
     )
 
 

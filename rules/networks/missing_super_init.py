@@ -10,12 +10,13 @@ from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import identifier, pattern
 
-_SET = rb"\w+\.\w+\s*[:=][^\n]*[(\\]"
+_SET = rb"\w+\.(?:\w+(?:[ \t]*,[ \t]*\w+\.\w+)*\s*[:=][^\n]*[(\\]|(?:register_\w+|add_module)\()"
 # All lines of the signature at once, or its first; held fast, without trying the other again.
 _SIGNATURE = (
     rb"(?=([ \t]*\([^()#]*(?:\([^()#]*(?:\([^()#]*\)[^()#]*)*\)[^()#]*)*\)[^\n]*\n|[^\n]*\n))\1"
 )
 _PARAMETERS = frozenset({"torch.nn.Parameter", "torch.nn.Buffer"})
+_REGISTERS = frozenset({"register_buffer", "register_parameter", "register_module", "add_module"})
 
 
 class MissingSuperInit(Rule):
@@ -66,7 +67,7 @@ class MissingSuperInit(Rule):
     severity = Severity.ERROR
     # From a ``def __init__(...)`` to the first line that is a call of another ``__init__``: either
     # there is none before the next definition, or something with a call in it is set on the way.
-    scout = identifier("forward", "training_step") & pattern(
+    scout = identifier("forward", "training_step", "nn") & pattern(
         rb"def[ \t]+__init__" + _SIGNATURE + rb"(?:(?![ \t]*(?:"
         rb"(?:def|class|async)\b|super\(|[\w.]+\.__init__\(|" + _SET + rb"))[^\n]*\n)*"
         rb"(?:[ \t]*(?:(?:def|class|async)\b|" + _SET + rb")|[^\n]*\Z)"
@@ -77,11 +78,11 @@ class MissingSuperInit(Rule):
     def check(self, file: FileModel) -> Iterator[Report]:
         for definition in file.classes.values():
             constructor = definition.own_methods.get("__init__")
-            if constructor is None or not _is_plain_module(definition):
+            if constructor is None or not _is_made_as_usual(definition):
                 continue
             first_call = _first_call_of_base(constructor)
             if first_call is None:
-                if not _is_initialised_elsewhere(definition):
+                if _works(definition) and not _is_initialised_elsewhere(definition):
                     yield self._missing(definition, constructor)
             else:
                 yield from self._late(file, constructor, first_call)
@@ -112,22 +113,26 @@ class MissingSuperInit(Rule):
             return
 
 
-def _is_plain_module(definition: ClassDefinition) -> bool:
-    """Whether a class is a module that works, and is made, in the usual way.
+def _is_made_as_usual(definition: ClassDefinition) -> bool:
+    """Whether a class is a module that nothing else makes or initialises.
 
     Decorators and metaclasses may write or wrap ``__init__``, ``__new__`` may call what is needed.
     """
-    works = any(
-        name in definition.own_methods and not _only_raises(definition.own_methods[name])
-        for name in ("forward", "training_step")
-    )
     is_made_otherwise = (
         definition.node.decorator_list
         or definition.own_methods["__init__"].node.decorator_list
         or definition.node.keywords
         or any(definition.method(name) for name in ("__new__", "__setattr__", "__getattr__"))
     )
-    return works and definition.is_module and not is_made_otherwise
+    return definition.is_module and not is_made_otherwise
+
+
+def _works(definition: ClassDefinition) -> bool:
+    """Whether a class is meant to be used itself: it computes something."""
+    return any(
+        name in definition.own_methods and not _only_raises(definition.own_methods[name])
+        for name in ("forward", "training_step")
+    )
 
 
 def _first_call_of_base(constructor: FunctionDefinition) -> ast.Call | None:
@@ -169,26 +174,62 @@ def _is_initialised_elsewhere(definition: ClassDefinition) -> bool:
 
 def _set_before(
     file: FileModel, constructor: FunctionDefinition, call: ast.stmt
-) -> Iterator[ast.Assign | ast.AnnAssign]:
-    """Submodules and parameters that are set in the lines above the call, unconditionally."""
+) -> Iterator[ast.stmt]:
+    """Where submodules, parameters and buffers are set above the call, if it is always reached."""
     if call not in constructor.node.body:
         return
-    for statement in constructor.node.body[: constructor.node.body.index(call)]:
-        if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
-            continue
-        target = statement.targets[0] if isinstance(statement, ast.Assign) else statement.target
-        is_own = (
-            isinstance(target, ast.Attribute)
-            and isinstance(target.value, ast.Name)
-            and target.value.id == constructor.parameters[0].arg
-        )
-        if is_own and _needs_registries(file, statement.value):
+    own_name = constructor.parameters[0].arg
+    above = constructor.node.body[: constructor.node.body.index(call)]
+    for statement in _with_those_inside(above):
+        values = _set_on(own_name, statement)
+        if _registers(own_name, statement) or any(_is_held(file, value) for value in values):
             yield statement
 
 
-def _needs_registries(file: FileModel, value: ast.expr) -> bool:
+def _with_those_inside(block: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in block:
+        yield statement
+        if isinstance(statement, (ast.If, ast.For, ast.While, ast.With)):
+            yield from _with_those_inside(statement.body)
+            yield from _with_those_inside(getattr(statement, "orelse", []))
+
+
+def _set_on(own_name: str, statement: ast.stmt) -> Iterator[ast.expr]:
+    """The values that a statement sets as attributes of the object."""
+    if not isinstance(statement, (ast.Assign, ast.AnnAssign)) or statement.value is None:
+        return
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    for target in targets:
+        value = statement.value
+        pairs = [(target, value)]
+        if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+            pairs = list(zip(target.elts, value.elts, strict=False))
+        yield from (item for part, item in pairs if _is_own(own_name, part))
+
+
+def _is_own(own_name: str, target: ast.expr) -> bool:
+    return (
+        isinstance(target, ast.Attribute)
+        and isinstance(target.value, ast.Name)
+        and target.value.id == own_name
+    )
+
+
+def _is_held(file: FileModel, value: ast.expr) -> bool:
+    """Whether a value goes to the registries when it is set on a module."""
     is_parameter = isinstance(value, ast.Call) and file.qualified(value.func) in _PARAMETERS
     return is_parameter or makes_module(file, value)
+
+
+def _registers(own_name: str, statement: ast.stmt) -> bool:
+    """``self.register_buffer(...)`` and its like."""
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr in _REGISTERS
+        and _is_own(own_name, call.func)
+    )
 
 
 def _repair_of_late_call(

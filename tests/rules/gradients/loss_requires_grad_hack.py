@@ -4,6 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 from torch.autograd import Variable
+from torch.nn import functional as F
 
 
 def train_on_classes(model, criterion, optimizer, loader):
@@ -109,3 +110,89 @@ def step_on_masked_batch(model, criterion, batch, optimizer):
 
 def is_trainable(loss):
     return loss.requires_grad == True  # noqa: E712
+
+
+# New leaves made of computed numbers, whatever they are called: backward() on them does nothing.
+
+
+def from_the_number(model, x, y, optimizer):
+    loss = F.cross_entropy(model(x), y)
+    loss = torch.tensor(loss.item(), requires_grad=True)  # expect: loss-requires-grad-hack
+    loss.backward()
+    optimizer.step()
+
+
+def as_tensor(model, x, y):
+    error = torch.as_tensor(F.mse_loss(model(x), y).item())
+    error = error.requires_grad_()  # expect: loss-requires-grad-hack
+    error.backward()
+
+
+def float_tensor_of_a_list(model, x, y):
+    loss = F.cross_entropy(model(x), y)
+    total = torch.FloatTensor([loss]).requires_grad_()  # expect: loss-requires-grad-hack
+    total.backward()
+
+
+def old_variable(model, x, y):
+    loss = F.cross_entropy(model(x), y)
+    loss = Variable(loss.data, requires_grad=True)  # expect: loss-requires-grad-hack
+    loss.backward()
+
+
+def through_numpy(model, x, y):
+    out = model(x).detach().numpy()
+    err = torch.tensor(((out - y) ** 2).mean(), requires_grad=True)  # expect: loss-requires-grad-hack
+    err.backward()
+
+
+def sum_of_numbers(model, pairs):
+    total = 0
+    for x, y in pairs:
+        total += F.mse_loss(model(x), y).item()
+    total = torch.tensor(total, requires_grad=True)  # expect: loss-requires-grad-hack
+    total.backward()
+
+
+def at_once(model, x, y):
+    error = F.mse_loss(model(x), y)
+    torch.tensor([error.item()], requires_grad=True).backward()  # expect: loss-requires-grad-hack
+
+
+def detached_in_a_chain(model, x, y):
+    error = F.mse_loss(model(x), y).detach().clone()
+    error = error.detach().requires_grad_(True)  # expect: loss-requires-grad-hack
+    error.backward()
+
+
+def starts_at_zero(model, pairs):
+    loss = torch.tensor(0.0, requires_grad=True)
+    for x, y in pairs:
+        loss = loss + F.mse_loss(model(x), y)
+    loss.backward()
+
+
+def input_is_a_leaf(model, image, y):
+    image = torch.tensor(image, requires_grad=True)
+    loss = F.mse_loss(model(image), y)
+    loss.backward()
+    return image.grad
+
+
+def derivative_of_a_function(function, at):
+    x = torch.tensor(at, requires_grad=True)
+    function(x).backward()
+    return x.grad
+
+
+def stages_of_a_pipeline(first, second, x):
+    hidden = first(x)
+    received = hidden.detach().requires_grad_()
+    received = second(received)
+    received.sum().backward()
+
+
+def of_another_name(model, values, x):
+    weights = torch.as_tensor(values).requires_grad_()
+    weights = (weights * model(x)).sum()
+    weights.backward()

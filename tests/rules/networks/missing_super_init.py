@@ -197,3 +197,66 @@ class Schedule:
 
     def forward(self):
         self.optimizer.step()
+
+
+# Set before the call, in more ways than one.
+
+
+class UnderACondition(nn.Module):
+    def __init__(self, width, deep=True):
+        if deep:
+            self.fc = nn.Linear(width, width)  # expect: missing-super-init
+        super().__init__()
+        self.width = width
+
+    def forward(self, x):
+        return self.fc(x)
+
+
+class BufferTooEarly(nn.Module):
+    def __init__(self, width):
+        self.register_buffer("mask", torch.ones(width))  # expect: missing-super-init
+        super().__init__()
+
+    def forward(self, x):
+        return x * self.mask
+
+
+class TwoAtOnce(nn.Module):
+    def __init__(self, width):
+        self.first, self.second = nn.Linear(width, 8), nn.Linear(8, 2)  # expect: missing-super-init
+        super().__init__()
+
+    def forward(self, x):
+        return self.second(self.first(x))
+
+
+class NoForwardOfItsOwn(nn.Sequential):
+    def __init__(self, width):
+        self.activation = nn.ReLU()  # expect: missing-super-init
+        super().__init__(nn.Linear(width, width), self.activation)
+
+
+class OnlyEncodes(nn.Module):
+    def __init__(self, width):
+        self.fc = nn.Linear(width, width)  # expect: missing-super-init
+        super().__init__()
+
+    def encode(self, x):
+        return self.fc(x)
+
+
+class SettingsFirst(nn.Module):
+    """Plain attributes, and lists, may be set before."""
+
+    def __init__(self, width):
+        self.width = width
+        self.sizes, self.act = [width, 2 * width], torch.relu
+        if width > 8:
+            self.depth = int(width / 8)
+        layers = [nn.Linear(width, width), nn.ReLU()]
+        super().__init__()
+        self.body = nn.Sequential(*layers)
+
+    def forward(self, x):
+        return self.act(self.body(x))
