@@ -121,9 +121,12 @@ def _names_zero_grad_only(file: FileModel) -> bool:
 
 
 def _message(stale: StaleGradients) -> str:
-    line = getattr(stale.before.node, "lineno", 0)
+    step = stale.before.node
+    line, name = getattr(step, "lineno", 0), stale.optimizer.hint or "optimizer"
+    if isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute) and not step.args:
+        name = ast.unparse(step.func.value)
     return (
-        f"nothing clears the gradients between `{stale.optimizer.hint or 'optimizer'}.step()` "
+        f"nothing clears the gradients between `{name}.step()` "
         f"(line {line}) and this backward pass: each step uses the sum of all gradients so far"
     )
 

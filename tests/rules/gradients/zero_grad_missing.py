@@ -321,3 +321,156 @@ class CallbackRunner:
             self.criterion(self.model(x), y).backward()
             self.optimizer.step()
             self.fire("after_step")
+
+
+# Lightning calls training_step again and again; with manual optimisation it clears nothing.
+
+
+class Manual(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        self.manual_backward(loss)  # expect: zero-grad-missing
+        opt.step()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+
+
+class ManualPair(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.generator = nn.Linear(4, 2)
+        self.discriminator = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        g_opt, d_opt = self.optimizers()
+        x, y = batch
+        fake = self.generator(y)
+        d_loss = self.discriminator(x).mean() - self.discriminator(fake.detach()).mean()
+        d_opt.zero_grad()
+        self.manual_backward(d_loss)
+        d_opt.step()
+        g_loss = self.discriminator(fake).mean()
+        self.manual_backward(g_loss)  # expect: zero-grad-missing
+        g_opt.step()
+
+    def configure_optimizers(self):
+        return torch.optim.Adam(self.generator.parameters()), torch.optim.Adam(self.discriminator.parameters())
+
+
+class ManualAndRight(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y)
+        opt.zero_grad()
+        self.manual_backward(loss)
+        opt.step()
+
+
+class ManualAccumulation(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        x, y = batch
+        loss = F.cross_entropy(self.net(x), y) / 4
+        self.manual_backward(loss)
+        if (batch_idx + 1) % 4 == 0:
+            opt.step()
+            opt.zero_grad()
+
+
+class ManualByProperty(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+
+    @property
+    def automatic_optimization(self):
+        return False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        loss = F.cross_entropy(self.net(batch[0]), batch[1])
+        self.manual_backward(loss)  # expect: zero-grad-missing
+        opt.step()
+
+
+class ClearedInAHook(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        loss = F.cross_entropy(self.net(batch[0]), batch[1])
+        self.manual_backward(loss)
+        opt.step()
+
+    def on_train_batch_start(self, batch, batch_idx):
+        self.optimizers().zero_grad()
+
+
+class ManualMicroBatches(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers(use_pl_optimizer=True)
+        for micro in batch:
+            loss = self._loss(micro)
+            loss.backward()   # expect: zero-grad-missing
+            opt.step()
+
+    def _loss(self, b):
+        return F.cross_entropy(self.net(b[0]), b[1])
+
+
+class Toggles(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        self.toggle_optimizer(opt)
+        loss = F.cross_entropy(self.net(batch[0]), batch[1])
+        self.manual_backward(loss)   # expect: zero-grad-missing
+        opt.step()
+        self.untoggle_optimizer(opt)
+        sch = self.lr_schedulers()
+        sch.step()
+
+class ClearedAfterwards(lightning.LightningModule):
+    def __init__(self):
+        super().__init__()
+        self.net = nn.Linear(4, 2)
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        loss = F.cross_entropy(self.net(batch[0]), batch[1])
+        self.manual_backward(loss)
+        opt.step()
+        self.zero_grad()

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from trainlint.analysis.interpreter.attributes import attribute_of, element_of, item_of
 from trainlint.analysis.interpreter.conditions import assumptions, truth
 from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.roles import Role, by_name
 from trainlint.analysis.trace import Branch, Loop, Trace
 from trainlint.analysis.values import (
     Choice,
@@ -84,7 +85,17 @@ def bind(machine: Machine, target: ast.expr, value: Value) -> None:
         bind(machine, target.value, value)
     elif isinstance(target, (ast.Tuple, ast.List)):
         for position, part in enumerate(target.elts):
-            bind(machine, part, _unpacked(value, position, len(target.elts)))
+            item = _unpacked(value, position, len(target.elts))
+            if isinstance(part, ast.Name):
+                _name_better(item, part.id)
+            bind(machine, part, item)
+
+
+def _name_better(item: Value, name: str) -> None:
+    """``first_opt, second_opt = optimizers``: the name that tells the two apart."""
+    is_derived = isinstance(item, Unknown) and item.parent is not None
+    if is_derived and item.hint and by_name(item.hint) is by_name(name) is not Role.OTHER:
+        item.hint = name
 
 
 def _unpacked(value: Value, position: int, count: int) -> Value:

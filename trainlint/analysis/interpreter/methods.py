@@ -6,6 +6,7 @@ import ast
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.expressions import mix
 from trainlint.analysis.interpreter.library import activated, logarithm
 from trainlint.analysis.interpreter.machine import Machine
@@ -242,6 +243,17 @@ def _is_seed(argument: Value | None) -> bool:
 def _manual_backward(call: MethodCall) -> Value:
     call.emit(EventKind.BACKWARD, call.argument(0, "loss"))
     return Constant(None)
+
+
+def _of_lightning(call: MethodCall) -> Value | None:
+    """What a Lightning module inherits for manual optimisation.
+
+    ``self.optimizers()`` hands out the same objects at every call; the rest changes no gradient.
+    """
+    receiver = call.receiver
+    if not isinstance(receiver, Instance) or framework_of(receiver.definition) is None:
+        return None
+    return receiver.members.setdefault(f"{call.name}()", Unknown(hint=call.name))
 
 
 def _train(call: MethodCall) -> Value | None:
@@ -495,6 +507,9 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "second_step": _named_step,
     "backward": _backward,
     "manual_backward": _manual_backward,
+    **dict.fromkeys(
+        ("optimizers", "lr_schedulers", "toggle_optimizer", "untoggle_optimizer"), _of_lightning
+    ),
     "train": _train,
     "eval": _eval,
     "set_epoch": _set_epoch,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.ownership import are_apart, may_touch, owners
 from trainlint.analysis.protocol import Protocol, follow
@@ -101,10 +102,28 @@ def stale_gradients(run: Run) -> Iterator[StaleGradients]:
         return
     for optimizer in optimizers(run):
         protocol = _Accumulation(optimizer)
-        follow(run.trace, protocol, _CLEAN)
+        laps = 2 if _is_called_again_and_again(run) else 1
+        follow(run.trace * laps, protocol, _CLEAN)
         for (step, backward), before in protocol.found.items():
             outside = _cleared_outside(run, optimizer, step)
             yield StaleGradients(optimizer, step, before, backward, outside)
+
+
+def _is_called_again_and_again(run: Run) -> bool:
+    """A Lightning module's ``training_step`` that steps by itself, and no hook clears for it."""
+    root = run.root
+    if root is None or root.owner is None or root.name != "training_step":
+        return False
+    framework = framework_of(root.owner)
+    if framework is None or framework.name != "Lightning":
+        return False
+    hooks = [
+        method
+        for ancestor in root.owner.ancestors()
+        for name, method in ancestor.own_methods.items()
+        if name.startswith(("on_", "optimizer_"))
+    ]
+    return not any("zero_grad" in hook.vocabulary for hook in hooks)
 
 
 def steps_without_clearing(run: Run) -> bool:
