@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from pathlib import Path
 from trainlint.analysis import FileModel, Project, SourceFile
 from trainlint.analysis.source import first_line
 from trainlint.finding import Finding, Fix
+from trainlint.fixing.limits import can_edit
 from trainlint.rule import Report, Rule
 from trainlint.scout import Glance
 
@@ -47,7 +49,10 @@ def check_file(
     file = project.model(source)
     reports = [report for rule in suspects for report in _reports(rule, file)]
     reports.sort(key=lambda report: (*_start(report.node), report.rule.code))
-    return CheckResult(_without_repeats(reports), frozenset(project.consulted), project.searched)
+    reports = _without_repeats(reports)
+    if any(report.repair for report in reports) and not can_edit(source.text, source.tree):
+        reports = [dataclasses.replace(report, repair=None) for report in reports]
+    return CheckResult(reports, frozenset(project.consulted), project.searched)
 
 
 def _reports(rule: Rule, file: FileModel) -> list[Report]:

@@ -21,12 +21,11 @@ from typing import TypeVar
 import libcst as cst
 
 from trainlint.fixing.errors import CannotFix
+from trainlint.fixing.limits import DEEPEST_TREE, nests_too_deeply, reason_against
 from trainlint.fixing.white_space import FORM_FEED_COMMENT
 
 Result = TypeVar("Result")
 
-_DEEPEST_TREE = 500
-_LONGEST_TEXT = 1_000_000
 _STACK_BYTES = 256 * 1024 * 1024
 _RECURSION_LIMIT = 20_000
 
@@ -52,16 +51,17 @@ def parse_ast(text: str) -> ast.Module:
     Raises:
         CannotFix: it does not parse, or is too long or too deeply nested for LibCST.
     """
-    if len(text) > _LONGEST_TEXT:
-        raise CannotFix(f"longer than {_LONGEST_TEXT} characters")
+    reason = reason_against(text)
+    if reason is not None:
+        raise CannotFix(reason)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             tree = ast.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         raise CannotFix(f"not valid Python: {error}") from error
-    if _depth_exceeds(tree, _DEEPEST_TREE):
-        raise CannotFix(f"nests more than {_DEEPEST_TREE} levels deep")
+    if nests_too_deeply(tree):
+        raise CannotFix(f"nests more than {DEEPEST_TREE} levels deep")
     return tree
 
 
@@ -142,15 +142,3 @@ def parse_statements(code: str) -> list[cst.SimpleStatementLine | cst.BaseCompou
     leading = [*module.header, *first.leading_lines]
     statements[0] = first.with_changes(leading_lines=leading)
     return statements
-
-
-def _depth_exceeds(tree: ast.AST, limit: int) -> bool:
-    """Whether LibCST's tree gets deeper: it nests ``a and b and c``, which ``ast`` keeps flat."""
-    level: list[ast.AST] = [tree]
-    for _ in range(limit):
-        level = [child for node in level for child in ast.iter_child_nodes(node)]
-        if any(isinstance(node, ast.BoolOp) and len(node.values) > limit for node in level):
-            return True
-        if not level:
-            return False
-    return True
