@@ -92,7 +92,7 @@ class TrainLoaderNoShuffle(Rule):
             if place is file and when and _trains(loader) and not _has_an_order(loader):
                 yield self.report(
                     call,
-                    f"`{loader.name}` {when}: the batches are the same in each epoch",
+                    f"{loader.shown} {when}: the batches are the same in each epoch",
                     repair=_repair(loader, call),
                 )
 

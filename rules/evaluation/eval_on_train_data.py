@@ -90,7 +90,7 @@ class EvalOnTrainData(Rule):
                 dataset = _dataset_in(call) or call
                 yield self.report(
                     dataset,
-                    f"`{loader.name}` evaluates on the training data",
+                    f"{loader.shown} evaluates on the training data",
                     repair=_repair(file, dataset),
                 )
 

@@ -159,6 +159,6 @@ def _inverted(file: FileModel, dataset: Value, made: list[Loader]) -> ast.AST | 
 
 def _message(loader: Loader, found: Object | None) -> str:
     if found is None:
-        return f"applied to what `{loader.name}` evaluates on, and never in training"
+        return f"applied to what {loader.shown} evaluates on, and never in training"
     last, line = found.dotted.rpartition(".")[2], found.node.lineno
-    return f"`{loader.name}` evaluates on randomly changed samples: `{last}` (line {line})"
+    return f"{loader.shown} evaluates on randomly changed samples: `{last}` (line {line})"

@@ -93,6 +93,19 @@ def test_fix_leaves_the_rest_of_the_file_as_it_is(
     assert path.read_bytes() == after
 
 
+@pytest.mark.parametrize(
+    "content",
+    [b"x = 1\n\x0cfaulty()\n", b"def f():\n\x0c    faulty()\n", b"x = 1\rfaulty()\r"],
+    ids=["form feed before code", "form feed before indentation", "bare carriage returns"],
+)
+def test_no_fix_is_promised_that_cannot_be_made(check: Check, write: Write, content: bytes) -> None:
+    path = write("a.py", content)
+    ended = check("--fix")
+    assert path.read_bytes() == content
+    assert "DEM101" in ended.stdout
+    assert "fixable" not in check().stdout
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="no such modes")
 def test_fix_keeps_the_mode(check: Check, write: Write) -> None:
     path = write("a.py", "faulty()\n")

@@ -76,10 +76,11 @@ def test_what_python_can_read_can_be_checked(
         ("if x:\n\ty = 1\n        z = 2\n", "cannot parse at line 3: "),
         ("x = '\n", "cannot parse at line 1: "),
         ("\ud800".encode("utf-8", "surrogatepass"), "cannot decode: "),
+        ("x = [" + "1, " * 2_000_000 + "]\n", "too large to check: 2,000,002 names"),
     ],
     ids=[
         "Python 2", "1,000 parentheses", "100,000 signs", "100,000 attributes", "not UTF-8",
-        "unknown encoding", "zero byte", "tabs", "open string", "surrogate",
+        "unknown encoding", "zero byte", "tabs", "open string", "surrogate", "2,000,000 numbers",
     ],
 )  # fmt: skip
 def test_what_python_cannot_read_is_one_line(

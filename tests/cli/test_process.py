@@ -39,6 +39,22 @@ def test_version(tmp_path: Path) -> None:
     assert imported(tmp_path, "--version") == "[]"
 
 
+@pytest.mark.parametrize(
+    ("typed", "answer"),
+    [
+        ("chek", "no such command: 'chek'; did you mean 'check'?"),
+        ("train.py", "no such command: 'train.py'; to check it: trainlint check train.py"),
+        ("zzz", "no such command: 'zzz'; the commands are check, probe, recipe, rule"),
+    ],
+)
+def test_an_unknown_command_is_2_and_the_nearest_is_named(
+    tmp_path: Path, typed: str, answer: str
+) -> None:
+    (tmp_path / "train.py").write_text("")
+    ended = run_trainlint(typed, cwd=tmp_path)
+    assert (ended.code, ended.stderr) == (2, f"Error: {answer}\n")
+
+
 def test_a_cached_answer_imports_neither_analysis_nor_libcst_nor_rich(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("faulty()\n")
     (tmp_path / "b.py").write_text("import torch\n")

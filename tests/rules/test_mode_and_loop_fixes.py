@@ -139,3 +139,20 @@ def fit(model, loaders, criterion, optimizer):
 """
     text, _ = fixed(code, "eval-missing", tmp_path)
     assert '        model.train(phase != "val")\n        for x, y in' in text.replace("'", '"')
+
+
+def test_a_loader_without_a_name_is_not_given_one(tmp_path: Path) -> None:
+    code = """
+from torch.utils.data import DataLoader
+
+def fit(model, optimizer, criterion, train_set):
+    for epoch in range(3):
+        for x, y in DataLoader(train_set, batch_size=32):
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+"""
+    rules = [rule for rule in all_rules() if rule.name == "train-loader-no-shuffle"]
+    source = SourceFile.from_text(tmp_path / "train.py", code)
+    (report,) = check_file(source, Project(tmp_path), rules).reports
+    assert report.message.startswith("this loader is never shuffled")

@@ -117,10 +117,15 @@ class Loader:
 
     @property
     def name(self) -> str:
-        """The name that tells the purpose, else any."""
+        """The name that tells the purpose, else any; empty where it has none."""
         found = [name for names in self._ways_to_name for name in names if name]
         telling = (name for name in found if purpose_of_names([name]) is not None)
-        return next(telling, found[0] if found else "loader")
+        return next(telling, found[0] if found else "")
+
+    @property
+    def shown(self) -> str:
+        """How messages speak of it."""
+        return f"`{self.name}`" if self.name else "this loader"
 
     @cached_property
     def named_purpose(self) -> Purpose | None:
