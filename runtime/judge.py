@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import pkgutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ def all_checks() -> Iterator[Check]:
         if info.name.startswith("_"):
             continue
         module: Any = importlib.import_module(f"{checks.__name__}.{info.name}")
-        yield Check(module.RULE, module.__doc__ or "", module.check)
+        yield Check(module.RULE, inspect.cleandoc(module.__doc__ or ""), module.check)
 
 
 def judge(evidence: Evidence) -> Verdict:

@@ -38,12 +38,28 @@ def test_json() -> None:
         "fix": None,
         "summary": "A call of young(); not ready to run by default.",
         "documentation": "A call of young(); not ready to run by default.",
+        "probe": None,
     }
 
 
+def test_what_the_probe_checks_is_explained_too() -> None:
+    only = rule("gradient-flow").stdout
+    assert only.startswith(
+        "# gradient-flow\n\nChecked in a run, by `trainlint probe`.\n\nGradients"
+    )
+    both = rule("zero-grad-missing").stdout
+    assert both.startswith("# zero-grad-missing (TLG001)")
+    assert "## In a run\n\n`trainlint probe`: Gradients are never reset" in both
+    facts = json.loads(rule("gradient-flow", "--output-format", "json").stdout)
+    assert (facts["code"], facts["family"]) == (None, "probe")
+    assert facts["probe"] == facts["documentation"]
+
+
 def test_all() -> None:
-    codes = [facts["code"] for facts in json.loads(rule("--all", "--output-format", "json").stdout)]
+    listed = json.loads(rule("--all", "--output-format", "json").stdout)
+    codes = [facts["code"] for facts in listed if facts["code"]]
     assert codes == sorted(codes)
+    assert {"gradient-flow", "demo-faulty"} <= {facts["name"] for facts in listed}
     assert {"DEM101", "TLU001"} <= set(codes)
     assert "# demo-faulty (DEM101)" in rule("--all").stdout
 
