@@ -20,6 +20,11 @@ class Mutation:
     rules: tuple[str, ...]
     fixed: bool = False
 
+    @property
+    def ranks(self) -> int:
+        """How many processes the program needs."""
+        return 2 if self.base == "ddp" else 1
+
     def source(self) -> str:
         """The faulty program."""
         text = (PROGRAMS / f"{self.base}.py").read_text()
@@ -35,6 +40,8 @@ def _m(name: str, base: str, old: str, new: str, *rules: str, fixed: bool = Fals
 ZERO = "        optimizer.zero_grad()\n"
 STEP = "        optimizer.step()\n"
 BACK = "        loss.backward()\n"
+
+CLIP_DDP = "        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)\n"
 
 MUTATIONS = [
     # gradients cleared at the wrong time, or never
@@ -81,6 +88,7 @@ MUTATIONS = [
     _m("mlp-eval-graph", "mlp", "    with torch.no_grad():\n", "    if True:\n", "eval-without-no-grad"),
     _m("vae-eval-graph", "vae", "    with torch.no_grad():\n", "    if True:\n", "eval-without-no-grad"),
     _m("mlp-functional-dropout", "mlp", "self.drop(F.relu(self.second(x)))", "F.dropout(F.relu(self.second(x)), 0.3)", "functional-dropout-no-training"),
+    _m("gpt-attention-dropout-in-eval", "gpt", "is_causal=True", "dropout_p=0.1, is_causal=True", "functional-dropout-no-training"),
     _m("cnn-eval-on-train", "cnn", "for x, y in val_loader", "for x, y in train_loader", "split-leak"),
     _m("mlp-overlapping-split", "mlp", "train_set, val_set = random_split(TensorDataset(inputs, labels), [512, 128])", "whole = TensorDataset(inputs, labels)\ntrain_set = torch.utils.data.Subset(whole, range(512))\nval_set = torch.utils.data.Subset(whole, range(448, 640))", "split-leak"),
     # losses
@@ -131,25 +139,17 @@ MUTATIONS = [
     _m("mlp-one-class", "mlp", "labels = (inputs[:, 0] > 0).long() + (inputs[:, 1] > 0).long()", "labels = torch.zeros(640).long()", "class-balance"),
     _m("mlp-dead-relu", "mlp", "model = Net()", "model = Net()\nnn.init.constant_(model.first.bias, -30.0)", "dead-units"),
     _m("regression-saturated", "regression", "criterion =", "nn.init.normal_(model[0].weight, std=60)\n    criterion =", "saturated-activations"),
+    # several ranks
+    _m("ddp-bypassed", "ddp", "F.cross_entropy(model(x), y)", "F.cross_entropy(model.module(x), y)", "ddp-bypass-forward"),
+    _m("ddp-not-wrapped", "ddp", "model = DistributedDataParallel(model)\n", "", "ddp-not-wrapped", "ranks-diverge"),
+    _m("ddp-same-data", "ddp", "batch_size=8, sampler=sampler", "batch_size=8", "ranks-same-data"),
+    _m("ddp-no-set-epoch", "ddp", "    sampler.set_epoch(epoch)\n", "", "sampler-set-epoch-missing"),
+    _m("ddp-clip-on-one-rank", "ddp", CLIP_DDP, f"        if dist.get_rank() == 0:\n    {CLIP_DDP.replace('1.0', '0.01')}", "ranks-diverge"),
+    _m("ddp-cast-after-wrapping", "ddp", "DistributedDataParallel(model)\n", "DistributedDataParallel(model)\nmodel.double()\nmodel.float()\n", "ranks-diverge", "ddp-move-after-wrap"),
+    _m("ddp-no-zero-grad", "ddp", ZERO, "", "zero-grad-missing"),
     # the TrainCheck study
     _m("mlp-updates-stop", "mlp", "best, best_state = 0.0, None", "original, seen = optimizer.step, []\ndef sometimes(*given):\n    seen.append(1)\n    for group in optimizer.param_groups:\n        group['lr'] = group['lr'] * (len(seen) < 5) + 1e-30\n    return original(*given)\noptimizer.step = sometimes\nbest, best_state = 0.0, None", "step-changes-nothing"),
     _m("cnn-spectral-norm-eval-first", "cnn", "model = Net()", "model = Net()\ntorch.nn.utils.spectral_norm(model.head)\nmodel.eval()(images[:4])", "spectral-norm-first-in-eval"),
     _m("diffusion-autocast-lost", "diffusion", "        return self.body(self.inner(x) + self.time(t))", "        with torch.autocast('cpu', enabled=False):\n            return self.body(self.inner(x) + self.time(t))", "autocast-ineffective"),
     _m("regression-merged-batch", "regression", "shuffle=True, num_workers=2)", "shuffle=True, collate_fn=lambda rows: (torch.stack([r[0] for r in rows]), torch.stack([r[1] for r in rows]).reshape(1, -1)))", "batch-size-disagrees"),
 ]  # fmt: skip
-
-# The silent errors of the TrainCheck study that one process on a CPU can show; the others that
-# need ranks are in test_ranks.py. Identifier, then the mutation that reproduces the failure.
-TRAINCHECK = {
-    "SO-60335387": "cnn-no-zero-grad",
-    "PF-84911": "mlp-optimizer-over-frozen",
-    "PT-115607": "mlp-updates-stop",
-    "PT-51800": "cnn-spectral-norm-eval-first",
-    "LT-725": "diffusion-autocast-lost",
-    "TF-33844": "mlp-functional-dropout",
-    "TF-34204": "regression-merged-batch",
-    "SO-67180955": "regression-worker-copies",
-    "TF-33455": "resnet-short-schedule",
-    "TF-29903": "mlp-checkpoint-damaged",
-    "AC-2665": "resnet-optimizer-of-copy",
-}
