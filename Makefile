@@ -1,8 +1,9 @@
 # Sets everything up on a machine with only Python 3.10 or newer and make.
 #   make demo    install, then check a small buggy training script
 #   make test    install with the development tools, then run the fast tests
+#   make bench-probe    the proof of the probe: faults found, clean programs (EXAMPLES=, NANOGPT=)
 #   make bench-trainers    run the reference trainers in full, write the table of their targets
-.PHONY: demo test test-slow lint bench bench-trainers clean
+.PHONY: demo test test-slow lint bench bench-probe bench-trainers clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -38,6 +39,10 @@ lint: $(VENV)/.developing
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench.speed
+
+bench-probe: $(VENV)/.probing
+	$(BIN)/python tests/runtime/bench_probe.py \
+		$(if $(EXAMPLES),--examples $(EXAMPLES)) $(if $(NANOGPT),--nanogpt $(NANOGPT))
 
 bench-trainers: $(VENV)/.probing
 	$(BIN)/python -m tests.reference_trainers.measured
