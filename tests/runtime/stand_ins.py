@@ -44,7 +44,7 @@ def text(folder: Path, lines: int = 1500) -> None:
         (folder / f"{name}.txt").write_text("\n".join(written) + "\n")
 
 
-def citations(folder: Path, papers: int = 2000, words: int = 120, topics: int = 7) -> None:
+def citations(folder: Path, papers: int = 1700, words: int = 120, topics: int = 7) -> None:
     """The two files of Cora: words follow the topic, and papers cite within their topic."""
     folder.mkdir(parents=True)
     source = numpy.random.default_rng(SEED)

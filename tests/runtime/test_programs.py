@@ -1,29 +1,41 @@
-"""Clean programs stay without a FAIL, and each mutation is found (the bench has all of them)."""
+"""A part of the bench, small enough for every change: faults by name, clean programs untouched."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
+import clean_programs
 import pytest
-from mutations import MUTATIONS, PROGRAMS, Mutation
-from scripts import probe_json, write
+import silent_errors
+from bench_probe import mutation_case
+from case import Case, run
+from mutations import MUTATIONS
 
 pytestmark = pytest.mark.slow
-BASES = sorted(path.stem for path in PROGRAMS.glob("*.py"))
-# One mutation of each family here; all of them in the bench.
-SAMPLE = [m for m in MUTATIONS if m.name.startswith(("mlp-no", "gpt-no-c", "regression-clip"))]
+# One of each family; the bench has all of them.
+FAULTS = (
+    "mlp-no-zero-grad", "resnet-zero-grad-between", "cnn-replaced-head", "mlp-detached-encoder",
+    "mlp-train-not-restored", "gpt-attention-dropout-in-eval", "cnn-nll-on-logits",
+    "regression-broadcast", "gpt-no-causal-mask", "regression-clip-before-unscale",
+    "mlp-best-state-alias", "vae-nan", "vit-batch-first",
+)  # fmt: skip
+ERRORS = ("TF-17877", "mmpretrain-702")
+CLEAN = ("cnn", "dcgan", "diffusion", "gpt", "lstm", "mlp")
+_ALL = {m.name: mutation_case(m) for m in MUTATIONS}
+_ALL |= {case.name: case for case in silent_errors.cases()}
+_ALL |= {case.name: case for case in clean_programs.bases()}
 
 
-@pytest.mark.parametrize("base", BASES)
-def test_clean(base: str, tmp_path: Path) -> None:
-    code, report = probe_json(tmp_path, str(PROGRAMS / f"{base}.py"))
-    assert [f["rule"] for f in report["findings"] if f["level"] == "fail"] == []
-    assert (code, report["instrument_errors"]) == (0, [])
+def test_every_mutation_changes_its_program() -> None:
+    assert len({m.source() for m in MUTATIONS}) == len(MUTATIONS)
 
 
-@pytest.mark.parametrize("mutation", SAMPLE, ids=lambda m: m.name)
-def test_mutation(mutation: Mutation, tmp_path: Path) -> None:
-    script = write(tmp_path, mutation.source())
-    args = [] if mutation.fixed else ["--no-fixed-batch"]
-    _, report = probe_json(tmp_path, *args, str(script))
-    assert {f["rule"] for f in report["findings"]} & set(mutation.rules)
+@pytest.mark.parametrize("case", [_ALL[name] for name in FAULTS + ERRORS], ids=lambda c: c.name)
+def test_a_fault_is_found_by_name(case: Case) -> None:
+    outcome = run(case, {}, cold=False)
+    assert outcome.found, outcome
+
+
+@pytest.mark.parametrize("case", [_ALL[name] for name in CLEAN], ids=lambda c: c.name)
+def test_a_clean_program_is_left_alone(case: Case) -> None:
+    outcome = run(case, {}, cold=False)
+    assert outcome.clean, outcome
+    assert outcome.warns == []
