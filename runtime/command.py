@@ -119,8 +119,10 @@ def probe(
     report = _run(settings)
     if check:
         report.static = compare(target, module, report.verdict)
-    if settings.rank == 0:
-        _show(report, output_format, html, verbose)
+    if settings.rank != 0:
+        # Rank 0 speaks for all; a failing rank would have it ended by torchrun before it does.
+        return
+    _show(report, output_format, html, verbose)
     sys.exit(report.exit_code(strict))
 
 

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from trainlint.runtime.trace import ParamFacts, RootCall, Step, Trace
+from trainlint.runtime.trace import Ending, ParamFacts, RootCall, Step, Trace
+
+# Endings that are the user's or the machine's fault, not a verdict.
+BROKEN = ("crashed", "hung", "killed", "interrupted")
+# What a rank says when another one has gone away; that other one is the cause.
+_PEER_IS_GONE = ("onnection closed by peer", "onnection reset by peer", "roken pipe", "NCCL")
 
 
 @dataclass
@@ -26,6 +31,19 @@ class Evidence:
     def trace(self) -> Trace:
         """The observed run; an empty one where there was none."""
         return self.observe if self.observe is not None else Trace()
+
+    @property
+    def ending(self) -> tuple[int, Ending]:
+        """The rank that broke first, if any did, and its end; otherwise this rank's own."""
+        own = self.trace
+        by_time = sorted(self.ranks or [own], key=lambda trace: trace.ending.at)
+        for position, trace in enumerate(by_time):
+            echo = position > 0 and any(word in trace.ending.detail for word in _PEER_IS_GONE)
+            if trace.ending.kind in BROKEN and not echo:
+                return trace.rank, trace.ending
+        if own.ending.kind in BROKEN:
+            return by_time[0].rank, by_time[0].ending
+        return own.rank, own.ending
 
     def own_steps(self, optimizer: int) -> list[Step]:
         """The steps of one optimizer."""

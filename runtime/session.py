@@ -67,7 +67,7 @@ class Session:
             parts.append(Distributed(recorder, book, modules, optimizers))
             parts.append(Collectives(recorder))
             parts.append(Initialisation(recorder))
-            parts.append(Memory(recorder, book, optimizers))
+            parts.append(Memory(recorder, book, modules, optimizers))
             recorder.before_stop.append(Namespaces(recorder, modules).look)
         elif spec.phase == "replay":
             Replay(recorder, book, modules, optimizers)

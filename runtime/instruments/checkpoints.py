@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
 from torch import nn
 
+from trainlint.runtime.instruments.averages import holds_averages, live_averages
 from trainlint.runtime.instruments.modules import Modules
 from trainlint.runtime.instruments.optimizers import Optimizers
 from trainlint.runtime.instruments.protocol import CallOrder
@@ -19,6 +21,10 @@ from trainlint.runtime.trace import SavedState
 MOST_SAVES = 50
 # A dictionary is taken for a model's state when it has at least this share of the model's keys.
 SAME_MODEL = 0.5
+RANDOM = re.compile(r"rng|random_state|generator_state", re.IGNORECASE)
+# What a checkpoint can hold beside the model, as the report calls it.
+AVERAGE = "the averaged weights (EMA)"
+RANDOM_STATE = "random number generators"
 _PREFIXES = ("module.", "_orig_mod.", "model.")
 
 
@@ -51,10 +57,8 @@ def _kinds(value: Any) -> list[str]:
             found.add("scheduler")
         if {"scale", "growth_factor"} <= keys:
             found.add("scaler")
-        if any("rng" in key.lower() for key in keys):
-            found.add("rng")
-        if any("ema" in key.lower() for key in keys):
-            found.add("ema")
+        if any(RANDOM.search(key) for key in keys):
+            found.add(RANDOM_STATE)
         if keys & {"epoch", "step", "iter", "iter_num", "global_step", "iteration"}:
             found.add("position")
     return sorted(found)
@@ -100,6 +104,11 @@ class Checkpoints:
         record = SavedState(user_place(), path, self.recorder.step, entries=_entries(value))
         record.has = _kinds(value)
         record.live = self._live()
+        averages = live_averages()
+        if averages:
+            record.live.append(AVERAGE)
+            if holds_averages(list(_mappings(value)), averages):
+                record.has.append(AVERAGE)
         self._compare(value, record)
         if record.model or record.has:
             saves.append(record)
@@ -110,7 +119,7 @@ class Checkpoints:
             found.append("scheduler")
         if any((s := r()) is not None and s.is_enabled() for r in self.protocol.scalers):
             found.append("scaler")
-        return found
+        return [*found, RANDOM_STATE]
 
     def _compare(self, value: Any, record: SavedState) -> None:
         best: tuple[float, Mapping[str, Any], nn.Module] | None = None

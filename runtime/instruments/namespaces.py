@@ -37,8 +37,8 @@ class Namespaces:
         """Fill aliases and retained graphs from the frames that are active now."""
         live = self._live_pointers()
         seen: set[int] = set()
-        for frame in _user_frames():
-            for name, value in _variables(frame):
+        for frame in user_frames():
+            for name, value in variables(frame):
                 if id(value) in seen:
                     continue
                 seen.add(id(value))
@@ -72,7 +72,7 @@ class Namespaces:
                 self._graph(frame, name, len(value))
 
     def _other_name(self, frame: FrameType, name: str, value: nn.Module) -> str:
-        for other, candidate in _variables(frame):
+        for other, candidate in variables(frame):
             if candidate is value and not PROMISES.search(other.rsplit(".", 1)[-1]):
                 return other
         return ""
@@ -87,7 +87,8 @@ class Namespaces:
             self.recorder.trace.retained.append(RetainedGraph(name, size, place))
 
 
-def _user_frames() -> Iterator[FrameType]:
+def user_frames() -> Iterator[FrameType]:
+    """The active frames of the user's own source, innermost first."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if is_user_file(frame.f_code.co_filename):
@@ -95,7 +96,8 @@ def _user_frames() -> Iterator[FrameType]:
         frame = frame.f_back
 
 
-def _variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
+def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
+    """The names and values that a frame sees, and the attributes of its own objects."""
     for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
         if name.startswith("__"):
             continue

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from trainlint.runtime.evidence import Evidence
+from trainlint.runtime.evidence import BROKEN, Evidence
 from trainlint.runtime.launch.processes import (
     Nursery,
     read_trace,
@@ -127,7 +127,7 @@ class Launcher:
             return "it was switched off"
         if observe is None or not observe.steps:
             return "no optimizer step was seen"
-        if observe.ending.kind in ("crashed", "hung", "killed", "interrupted"):
+        if observe.ending.kind in BROKEN:
             return f"the script {observe.ending.kind}"
         if len({s.optimizer for s in observe.steps}) > 1:
             return "several optimizers pull at one loss each"

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trainlint.runtime.evidence import Evidence
-from trainlint.runtime.trace import Trace
 
 # More lines than this in one picture cannot be told apart.
 MOST_LINES = 16
@@ -205,15 +204,3 @@ def all_figures(evidence: Evidence) -> list[Figure]:
     """Every picture for which there is data."""
     figures = [draw(evidence) for draw in ALL]
     return [figure for figure in figures if figure.data]
-
-
-def memory_parts(trace: Trace) -> dict[str, int]:
-    """Bytes by what holds them."""
-    memory = trace.memory
-    return {
-        "weights": memory.weights,
-        "gradients": memory.gradients,
-        "optimizer state": memory.optimizer,
-        "activations": memory.activations,
-        "peak": memory.peak,
-    }

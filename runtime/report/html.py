@@ -6,7 +6,8 @@ import json
 from html import escape
 
 from trainlint.runtime.findings import Finding
-from trainlint.runtime.report.figures import Figure, all_figures, memory_parts
+from trainlint.runtime.report.figures import Figure, all_figures
+from trainlint.runtime.report.memory import batch_that_fits, memory_parts, size
 from trainlint.runtime.report.result import Report
 
 _STYLE = """
@@ -105,12 +106,16 @@ def _figure(figure: Figure) -> str:
 
 
 def _memory(report: Report) -> str:
-    parts = memory_parts(report.evidence.trace)
-    cells = "".join(
-        f"<tr><td>{name}</td><td>{size / 2**20:.1f} MiB</td></tr>" for name, size in parts.items()
-    )
-    device = escape(report.evidence.trace.memory.device)
-    return f"<h2>Memory ({device})</h2><table>{cells}</table>"
+    memory = report.evidence.trace.memory
+    rows = {name: size(count) for name, count in memory_parts(memory).items()}
+    rows["peak"] = size(memory.peak)
+    if memory.batch:
+        rows["measured at batch"] = str(memory.batch)
+    fits = batch_that_fits(memory)
+    if fits is not None:
+        rows["would fit"] = f"about batch {fits:,} in {size(memory.capacity)}"
+    cells = "".join(f"<tr><td>{name}</td><td>{value}</td></tr>" for name, value in rows.items())
+    return f"<h2>Memory ({escape(memory.device)})</h2><table>{cells}</table>"
 
 
 def _scripts(figures: list[Figure]) -> str:

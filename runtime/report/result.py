@@ -7,16 +7,15 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
-from trainlint.runtime.evidence import Evidence
+from trainlint.runtime.evidence import BROKEN, Evidence
 from trainlint.runtime.findings import Finding
 from trainlint.runtime.judge import Verdict
+from trainlint.runtime.report.memory import batch_that_fits
 from trainlint.runtime.static import StaticFinding
 from trainlint.runtime.trace import Place, Trace
 
 # The shape of the JSON; raised whenever a key changes its meaning or goes away.
 FORMAT = 1
-# Endings that are the user's or the machine's fault, not a verdict.
-BROKEN = ("crashed", "hung", "killed", "interrupted")
 
 
 @dataclass
@@ -42,10 +41,11 @@ class Report:
         """Why the script did not get to the end of the observation; empty if it did."""
         if self.evidence.interrupted:
             return "interrupted"
-        ending = self.evidence.trace.ending
+        rank, ending = self.evidence.ending
         nonzero = ending.kind == "exit" and not self.evidence.trace.steps
         if ending.kind in BROKEN or nonzero:
-            return f"{ending.kind}: {ending.detail}"
+            where = f"rank {rank} " if len(self.evidence.ranks) > 1 else ""
+            return f"{where}{ending.kind}: {ending.detail}"
         return ""
 
     @property
@@ -66,11 +66,12 @@ class Report:
     def to_dict(self) -> dict[str, Any]:
         """The report as plain data; the keys are documented in :func:`describe_json`."""
         trace = self.evidence.trace
+        _, ending = self.evidence.ending
         return {
             "format": FORMAT,
             "script": self.evidence.script,
             "verdict": self.headline,
-            "ending": {"kind": trace.ending.kind, "detail": trace.ending.detail},
+            "ending": {"kind": ending.kind, "detail": ending.detail},
             "seconds": round(self.evidence.seconds, 3),
             "findings": [_finding(f) for f in self.findings],
             "not_checked": [{"rule": n.rule, "reason": n.reason} for n in self.verdict.not_checked],
@@ -78,6 +79,10 @@ class Report:
             "static": [dataclasses.asdict(s) for s in self.static],
             "skipped": self.evidence.skipped,
             "phases": {t.phase: _phase(t) for t in self.phases()},
+            "memory": {
+                **dataclasses.asdict(trace.memory),
+                "batch_that_fits": batch_that_fits(trace.memory),
+            },
             "files": {"redirected": trace.redirected, "created": trace.created},
             "instrument_errors": trace.instrument_errors,
         }
@@ -146,6 +151,8 @@ def describe_json() -> dict[str, str]:
         "static": "with --check: rule, path, line, message, and confirmed, cleared or not reached",
         "skipped": "phases that did not run, and why",
         "phases": "steps, seconds, losses, gradient_norms, update_norms, ending; by phase",
+        "memory": "bytes: weights, gradients, optimizer, activations, peak, capacity; device; "
+        "batch, and about the largest batch_that_fits (or null)",
         "files": "redirected: written to the run folder instead; created: new files of the script",
         "instrument_errors": "measurements that failed without disturbing the script",
     }

@@ -9,6 +9,7 @@ from rich.markup import escape
 from rich.text import Text
 
 from trainlint.runtime.findings import Finding, Level, NotChecked
+from trainlint.runtime.report.memory import memory_line
 from trainlint.runtime.report.result import Report
 from trainlint.runtime.static import StaticFinding
 from trainlint.runtime.trace import Place, Trace
@@ -32,6 +33,9 @@ def print_report(report: Report, console: Console, verbose: bool = False) -> Non
     console.print(Text(report.headline, style=style), _summary(report))
     for finding in report.findings:
         _print_finding(finding, console)
+    if line := memory_line(report.evidence.trace.memory):
+        console.print()
+        console.print(Text("memory:", style="bold"), line, highlight=False)
     _print_static(report.static, console)
     _print_not_checked(report.verdict.not_checked, report.evidence.skipped, console, verbose)
     _print_files(report.evidence.trace, console)
@@ -48,13 +52,13 @@ def _summary(report: Report) -> Text:
 
 
 def _print_broken(report: Report, console: Console) -> None:
-    trace = report.evidence.trace
+    _, ending = report.evidence.ending
     first = report.broken.splitlines()[0]
     console.print(Text(f"the script did not finish: {first}", style="bold red"))
-    if trace.ending.place is not None:
-        _print_place(trace.ending.place, console)
-    if trace.ending.traceback:
-        lines = trace.ending.traceback.rstrip().splitlines()[-TRACEBACK_LINES:]
+    if ending.place is not None:
+        _print_place(ending.place, console)
+    if ending.traceback:
+        lines = ending.traceback.rstrip().splitlines()[-TRACEBACK_LINES:]
         console.print(Text("\n".join(f"  {line}" for line in lines), style="dim"))
 
 

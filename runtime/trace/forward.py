@@ -31,7 +31,6 @@ class RootCall:
     full_precision: int = 0
     first_off: str = ""
     first_on: str = ""
-    shapes: list[list[int]] = field(default_factory=list)
 
 
 @dataclass

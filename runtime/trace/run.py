@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, field
 
 from trainlint.runtime.trace.data import LoaderPass, Overlap
@@ -36,12 +37,13 @@ from trainlint.runtime.trace.training import (
 
 @dataclass
 class Ending:
-    """How the child ended."""
+    """How the child ended; ``at`` is in seconds since 1970, to compare ranks."""
 
     kind: str = "running"
     detail: str = ""
     traceback: str = ""
     place: Place | None = None
+    at: float = field(default_factory=time.time)
 
 
 @dataclass

@@ -76,12 +76,18 @@ class BadOperation:
 
 @dataclass
 class MemoryFacts:
-    """Bytes at the peak, by what holds them."""
+    """Bytes at the peak, by what holds them.
+
+    ``activations`` is the rest of the peak on a GPU. On a CPU the peak is that of the process, and
+    activations are the outputs of the layers that a backward needs: at least. ``batch`` is the
+    leading dimension of the inputs that they belong to; 0 where there was none.
+    """
 
     weights: int = 0
     gradients: int = 0
     optimizer: int = 0
     activations: int = 0
     peak: int = 0
+    batch: int = 0
     device: str = "cpu"
     capacity: int = 0

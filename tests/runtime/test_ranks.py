@@ -1,9 +1,10 @@
-"""Two gloo ranks under torchrun: a clean program, and faults that only ranks can show."""
+"""Two gloo ranks: a clean program, and faults that only ranks can show."""
 
 from __future__ import annotations
 
 import json
 import os
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from scripts import PROGRAMS, write
 
 pytestmark = pytest.mark.slow
+CLEAN = (PROGRAMS / "ddp.py").read_text()
 FAULTS = {
     "ddp-bypass-forward": ("F.cross_entropy(model(x), y)", "F.cross_entropy(model.module(x), y)"),
     "ranks-diverge": (
@@ -24,36 +26,87 @@ FAULTS = {
     "ranks-same-data": ("batch_size=8, sampler=sampler", "batch_size=8"),
     "sampler-set-epoch-missing": ("    sampler.set_epoch(epoch)\n", ""),
 }
+CRASH = (
+    "        optimizer.step()\n",
+    "        optimizer.step()\n"
+    "        if dist.get_rank() == 1:\n"
+    "            raise ValueError('a bad file')\n",
+)
+Reports = dict[str, dict[str, Any]]
 
 
-def _run(folder: Path, script: Path) -> dict[str, Any]:
-    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
-    torchrun += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
-    probe = ["-m", "trainlint.runtime", "--output-format", "json", str(script)]
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [*torchrun, *probe],
-        cwd=folder,
+def _free_port() -> str:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])
+
+
+def _start(rank: int, arguments: list[str]) -> subprocess.Popen[str]:
+    environment = {
+        **os.environ,
+        "OMP_NUM_THREADS": "1",
+        "MASTER_ADDR": "127.0.0.1",
+        "RANK": str(rank),
+        "LOCAL_RANK": str(rank),
+        "WORLD_SIZE": "2",
+    }
+    return subprocess.Popen(
+        [sys.executable, str(Path(__file__).with_name("one_rank.py")), *arguments],
         env=environment,
-        capture_output=True,
+        stdout=subprocess.PIPE,
         text=True,
-        timeout=600,
-        check=False,
     )
-    assert "{" in done.stdout, done.stderr
-    return dict(json.loads(done.stdout[done.stdout.index("{") :]))
 
 
-def test_clean_ranks(tmp_path: Path) -> None:
-    report = _run(tmp_path, PROGRAMS / "ddp.py")
+@pytest.fixture(scope="module")
+def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
+    """The report of each program, from rank 0."""
+    programs = {"clean": CLEAN, "crash": CLEAN.replace(*CRASH)}
+    programs |= {rule: CLEAN.replace(old, new) for rule, (old, new) in FAULTS.items()}
+    assert len(set(programs.values())) == len(programs)
+    arguments = []
+    for name, text in programs.items():
+        folder = tmp_path_factory.mktemp(name)
+        arguments += [_free_port(), str(write(folder, text))]
+    ranks = [_start(rank, arguments) for rank in (0, 1)]
+    output = [rank.communicate(timeout=600)[0] for rank in ranks]
+    lines = [json.loads(line) for line in output[0].splitlines()]
+    return dict(zip(programs, lines, strict=True))
+
+
+def test_clean_ranks(reports: Reports) -> None:
+    report = reports["clean"]
+    assert report["ending"]["kind"] == "stopped"
     assert [f for f in report["findings"] if f["level"] == "fail"] == []
     assert {"ranks-diverge", "ranks-same-data"} <= set(report["passed"])
 
 
 @pytest.mark.parametrize("rule", FAULTS)
-def test_faults_of_ranks(rule: str, tmp_path: Path) -> None:
-    old, new = FAULTS[rule]
-    text = (PROGRAMS / "ddp.py").read_text()
-    assert old in text
-    report = _run(tmp_path, write(tmp_path, text.replace(old, new)))
-    assert rule in {f["rule"] for f in report["findings"]}
+def test_faults_of_ranks(reports: Reports, rule: str) -> None:
+    assert rule in {f["rule"] for f in reports[rule]["findings"]}
+
+
+def test_the_rank_that_broke_first_is_named(reports: Reports) -> None:
+    report = reports["crash"]
+    assert report["ending"] == {"kind": "crashed", "detail": "ValueError: a bad file"}
+    assert report["verdict"] == "unfinished"
+
+
+@pytest.mark.parametrize("rule", ["", "ranks-diverge"])
+def test_torchrun(rule: str, tmp_path: Path) -> None:
+    """The report comes out once, whatever the exit codes do to torchrun."""
+    script = write(tmp_path, CLEAN.replace(*FAULTS[rule]) if rule else CLEAN)
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    torchrun += ["--master-port", "0", "--rdzv-backend", "c10d", "--rdzv-endpoint", "127.0.0.1:0"]
+    done = subprocess.run(
+        [*torchrun, "-m", "trainlint", "probe", "--steps", "6", str(script)],
+        cwd=tmp_path,
+        env={**os.environ, "OMP_NUM_THREADS": "1"},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    assert done.stdout.count("steps observed") == 1, done.stderr
+    assert (done.returncode == 0) == (rule == "")
+    assert rule in done.stdout
