@@ -2,8 +2,9 @@
 #   make demo    install, then check a small buggy training script
 #   make test    install with the development tools, then run the fast tests
 #   make bench-probe    the proof of the probe: faults found, clean programs (EXAMPLES=, NANOGPT=)
+#   make bench-recall    how many planted bugs the check finds
 #   make bench-trainers    run the reference trainers in full, write the table of their targets
-.PHONY: demo test test-slow lint bench bench-probe bench-trainers clean
+.PHONY: demo test test-slow lint bench bench-probe bench-recall bench-trainers clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -36,6 +37,9 @@ lint: $(VENV)/.developing
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+
+bench-recall: $(VENV)/.developing
+	$(BIN)/python -m tests.bench.recall
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench.speed

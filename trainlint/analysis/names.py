@@ -20,12 +20,12 @@ _PRIVATE_HOMES = (
     (re.compile(r"^torch\.nn\.parameter\."), "torch.nn."),
     (re.compile(r"^torch\.functional\."), "torch."),
 )
-_SCHEDULER_HOME = "torch.optim.lr_scheduler."
+_NOT_OPTIMIZERS = ("torch.optim.lr_scheduler.", "torch.optim.swa_utils.")
 
 
 def canonical(dotted: str) -> str:
     """The public name of a torch object, whichever module it was imported from."""
-    if not dotted.startswith("torch.") or dotted.startswith(_SCHEDULER_HOME):
+    if not dotted.startswith("torch.") or dotted.startswith(_NOT_OPTIMIZERS):
         return dotted
     for private, public in _PRIVATE_HOMES:
         shorter = private.sub(public, dotted)

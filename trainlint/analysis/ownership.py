@@ -79,7 +79,16 @@ def may_touch(event: Event, *subjects: Value) -> bool:
 
 def networks(values: Iterable[Value]) -> set[Value]:
     """The modules among some values, out of choices and wrappers."""
-    return {unwrapped(item) for value in values for item in elements(value)}
+    found: set[Value] = set()
+    pending = list(values)
+    while pending:
+        for item in elements(pending.pop()):
+            inside = unwrapped(item)
+            if inside is item:
+                found.add(item)
+            else:
+                pending.append(inside)
+    return found
 
 
 def trained_networks(loss: Value | None) -> set[Value]:

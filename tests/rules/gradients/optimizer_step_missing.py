@@ -120,3 +120,40 @@ def by_the_network(model, loader):
         F.mse_loss(model(x), y).backward()  # expect: optimizer-step-missing
         clip([p for p in model.parameters() if p.grad is not None], 1.0)
     return for_network.state_dict()
+
+
+def average_and_log_go_on(inputs, loader, writer):
+    from torch.optim.swa_utils import AveragedModel
+
+    model = nn.Linear(inputs, 1)
+    average = AveragedModel(model)
+    optimizer = torch.optim.AdamW(model.parameters())
+    scaler = torch.amp.GradScaler("cuda")
+    for x, y in loader:
+        loss = F.mse_loss(model(x), y)
+        optimizer.zero_grad()
+        scaler.scale(loss).backward()  # expect: optimizer-step-missing
+        scaler.update()
+        average.update_parameters(model)
+        writer.write({"lr": optimizer.param_groups[0]["lr"]})
+
+
+def log_is_handed_the_weights(inputs, loader, writer):
+    model = nn.Linear(inputs, 1)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        writer.write({"weights": optimizer.param_groups[0]["params"]})
+
+
+def one_of_two_wrapped(loader, use_sync: bool):
+    if use_sync:
+        model = nn.SyncBatchNorm.convert_sync_batchnorm(nn.Sequential(nn.Linear(3, 1)))
+    else:
+        model = nn.Sequential(nn.Linear(3, 1))
+    wrapped = nn.parallel.DistributedDataParallel(model)
+    optimizer = torch.optim.AdamW(model.parameters())
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.mse_loss(wrapped(x), y).backward()  # expect: optimizer-step-missing

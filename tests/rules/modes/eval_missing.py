@@ -443,3 +443,27 @@ def features_of_all(model, items):
         for x, _ in items:
             found.append(model(x))
     return torch.cat(found)
+
+
+def average_in_train_mode(train_loader, val_loader):
+    from torch.optim.swa_utils import AveragedModel
+
+    model = nn.Sequential(nn.Linear(8, 8), nn.BatchNorm1d(8), nn.Linear(8, 2))
+    average = AveragedModel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in train_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        average.update_parameters(model)
+    with torch.no_grad():
+        for x, y in val_loader:
+            print((average(x).argmax(1) == y).sum())  # expect: eval-missing
+
+
+def average_in_eval_mode(val_loader):
+    average = torch.optim.swa_utils.AveragedModel(nn.Sequential(nn.Dropout(), nn.Linear(8, 2)))
+    average.eval()
+    with torch.no_grad():
+        for x, y in val_loader:
+            print((average(x).argmax(1) == y).sum())

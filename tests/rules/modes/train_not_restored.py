@@ -226,3 +226,24 @@ def one_of_two_networks(name: str, train_loader, val_loader):
         probe.train_head()
         one_epoch(probe, train_loader, optimizer)
         print(check_probe(probe, val_loader))
+
+
+def copy_is_evaluated(train_loader, val_loader):
+    model = Net()
+    average = copy.deepcopy(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(5):
+        one_epoch(model, train_loader, optimizer)
+        for own, new in zip(average.parameters(), model.parameters(), strict=True):
+            own.data.lerp_(new.data, 0.1)
+        print(check_probe(average, val_loader))
+
+
+def average_is_evaluated(train_loader, val_loader):
+    model = Net()
+    average = torch.optim.swa_utils.AveragedModel(model)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(5):
+        one_epoch(model, train_loader, optimizer)
+        average.update_parameters(model)
+        print(check_probe(average, val_loader))

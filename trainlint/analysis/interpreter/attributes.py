@@ -97,7 +97,8 @@ def item_of(value: Value, index: ast.expr) -> Value:
     if isinstance(value, Group):
         return _item_of_group(value, index)
     if isinstance(value, Parameters):
-        return value
+        key = index.value if isinstance(index, ast.Constant) else None
+        return Unknown(hint=str(key)) if key in training.GROUP_SETTINGS else value
     if isinstance(value, Object) and value.dotted == "torch.nn.Sequential":
         if isinstance(index, ast.Constant) and isinstance(index.value, int):
             inside = value.arguments

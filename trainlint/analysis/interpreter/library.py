@@ -152,7 +152,15 @@ def _load(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.
 def _deepcopy(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     if not arguments or isinstance(arguments[0], (Constant, Group)):
         return arguments[0] if arguments else Unknown()
-    return Object("copy.deepcopy", node, arguments, keywords, copy_of=arguments[0])
+    return Object("copy.deepcopy", node, copy_of=arguments[0])
+
+
+def _average(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    """``AveragedModel(model)`` starts as a copy with parameters of its own."""
+    model = arguments[0] if arguments else keywords.get("model")
+    made = Object("torch.optim.swa_utils.AveragedModel", node, copy_of=model)
+    machine.emit(EventKind.NEW, node, made)
+    return made
 
 
 def _dictionary(
@@ -245,6 +253,7 @@ _SPECIAL: dict[str, Callable[[Machine, Arguments, Keywords, ast.Call], Value]] =
     "torch.no_grad": _unwrapping,
     "copy.deepcopy": _deepcopy,
     "copy.copy": _unwrapping,
+    "torch.optim.swa_utils.AveragedModel": _average,
     "builtins.dict": _dictionary,
     "builtins.getattr": _getattr,
     "builtins.next": _next,

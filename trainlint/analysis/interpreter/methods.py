@@ -32,6 +32,7 @@ from trainlint.analysis.values import (
     choice,
     contained,
     is_listed,
+    options,
     without_none,
 )
 
@@ -481,6 +482,14 @@ def _prepare(call: MethodCall) -> Value | None:
     return call.arguments[0] if len(call.arguments) == 1 else Group(list(call.arguments))
 
 
+def _update_average(call: MethodCall) -> Value | None:
+    """``AveragedModel.update_parameters(model)`` only reads the model."""
+    is_average = isinstance(call.receiver, Object) and call.receiver.dotted.startswith(
+        "torch.optim.swa_utils."
+    )
+    return Constant(None) if is_average else None
+
+
 def _scope(call: MethodCall) -> Value | None:
     return Context(call.name, call.node, call.argument(0, "models") or call.receiver)
 
@@ -515,6 +524,7 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "set_epoch": _set_epoch,
     "unscale_": _unscale,
     "update": _update,
+    "update_parameters": _update_average,
     "scale": _scale,
     "get_scale": _scaler_question,
     "is_enabled": _scaler_question,
@@ -574,7 +584,9 @@ def _other(call: MethodCall) -> Value:
         return _on_module(call)
     if name in modules.RETURNS_ITSELF:
         return receiver
-    if name in tensors.PURE_METHODS and isinstance(receiver, Unknown):
+    if name in tensors.PURE_METHODS and all(
+        isinstance(option, (Unknown, Tensor)) for option in options(receiver)
+    ):
         return mix(receiver, *call.arguments)
     if isinstance(receiver, Object) and receiver.dotted == "functools.partial":
         return Unknown()
@@ -592,6 +604,8 @@ def _on_module(call: MethodCall) -> Value:
         return call.receiver
     if call.name == "forward":
         return call_module(call.machine, call.receiver, call.arguments, call.keywords, call.node)
+    if call.name in modules.LEAVES_TRAINING_ALONE:
+        return Unknown(hint=call.name)
     if call.name in ("modules", "children", "named_modules", "named_children"):
         return Group([Unknown(hint="module", parent=call.receiver)], open=True)
     call.machine.emit(EventKind.OPAQUE, call.node, call.receiver, call.everything)

@@ -182,6 +182,25 @@ RETURNS_ITSELF = frozenset(
     }
 )
 
+LEAVES_TRAINING_ALONE = frozenset(
+    {
+        "set_requires_gradient_sync",
+        "set_requires_all_reduce",
+        "set_is_last_backward",
+        "set_reshard_after_backward",
+        "set_modules_to_forward_prefetch",
+        "set_modules_to_backward_prefetch",
+        "reshard",
+        "unshard",
+        "register_comm_hook",
+        "gradient_checkpointing_enable",
+        "enable_input_require_grads",
+        "get_input_embeddings",
+        "resize_token_embeddings",
+    }
+)
+"""Methods of networks that take no step, clear nothing and switch no mode."""
+
 
 def is_torch_module(dotted: str) -> bool:
     """Whether a dotted name is a class of ``torch.nn`` that makes modules."""

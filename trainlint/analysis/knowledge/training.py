@@ -19,6 +19,10 @@ OPTIMIZER_CLASSES = frozenset(
 DECOUPLED_DECAY = frozenset(
     {"AdamW", "AdamW8bit", "PagedAdamW", "PagedAdamW8bit", "PagedAdamW32bit"}
 )
+GROUP_SETTINGS = frozenset(
+    {"lr", "initial_lr", "lr_scale", "weight_decay", "momentum", "betas", "eps", "name"}
+)
+"""What a parameter group holds beside its parameters."""
 
 SCALER_CLASSES = frozenset(
     {

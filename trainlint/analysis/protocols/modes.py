@@ -305,6 +305,8 @@ def _mode_at_start(model: Value) -> str:
 def _initial_mode(model: Value | None) -> str:
     """Modules are made in train mode; ``from_pretrained`` hands them out in eval mode."""
     if isinstance(model, Object):
+        if model.dotted == "torch.optim.swa_utils.AveragedModel":
+            return _initial_mode(model.copy_of)
         last = model.dotted.rpartition(".")[2]
         if last == "from_pretrained" or model.copy_of is not None:
             return UNKNOWN

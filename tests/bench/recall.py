@@ -1,0 +1,140 @@
+"""How many planted bugs ``trainlint check`` finds: correct programs, each broken in one way.
+
+    make bench-recall                    the table
+    python -m tests.bench.recall --misses    and each mutant that was not found
+
+Needs a package index the first time: takes the source distributions that ``sources`` names. A
+mutant counts as found if the rule that its operator names reports more in the broken file than in
+the file as it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from tests.bench.mutations import OPERATORS, Program
+from tests.bench.sources import Source, sources
+from trainlint.analysis import Project, SourceFile
+from trainlint.engine import as_finding, check_file
+from trainlint.finding import Finding
+from trainlint.registry import all_rules
+from trainlint.rule import Rule
+
+
+@dataclass(frozen=True)
+class Planted:
+    """A bug that was planted at a place, and whether the rule that it is for noticed."""
+
+    operator: str
+    rule: str
+    source: str
+    place: str
+    found: bool
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What came of one file: its mutants, and what the rules say about it as it is."""
+
+    planted: list[Planted]
+    unbroken: list[Finding]
+
+
+def main() -> None:
+    """Break, check, print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--misses", action="store_true", help="list the mutants not found")
+    parser.add_argument("--operator", help="only operators whose name or rule holds this text")
+    parser.add_argument("--source", help="only sources whose name holds this text")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
+    wanted = parser.parse_args()
+    names = [
+        item.name
+        for item in OPERATORS
+        if wanted.operator is None or wanted.operator in f"{item.name} {item.finds}"
+    ]
+    tasks = [
+        (source, path, names)
+        for source in sources()
+        if wanted.source is None or wanted.source in source.name
+        for path in source.files
+    ]
+    with ProcessPoolExecutor(wanted.jobs) as pool:
+        answers = list(pool.map(_answer, *zip(*tasks, strict=True), chunksize=4))
+    planted = [item for answer in answers for item in answer.planted]
+    _print_table(planted)
+    if wanted.misses:
+        _print_misses(planted)
+    _print_unbroken([item for answer in answers for item in answer.unbroken])
+
+
+@cache
+def _rules() -> dict[str, Rule]:
+    return {rule.name: rule for rule in all_rules()}
+
+
+def _answer(source: Source, path: Path, names: list[str]) -> Answer:
+    """All mutants of one file, each checked in its project."""
+    text = path.read_text("utf-8")
+    try:
+        program = Program(path, text)
+    except SyntaxError:
+        return Answer([], [])
+    operators = [item for item in OPERATORS if item.name in names]
+    mutants = [(item, each) for item in operators for each in item.breaks(program)]
+    if not mutants:
+        return Answer([], [])
+    project = Project(source.root)
+    before = _findings(project, path, text, {item.finds for item, _ in mutants})
+    planted: list[Planted] = []
+    for item, mutation in mutants:
+        broken = program.edited(mutation.edits)
+        after = _findings(project, path, broken, {item.finds})
+        known = sum(finding.rule == item.finds for finding in before)
+        place = f"{path.relative_to(source.root)}:{mutation.line}"
+        planted.append(Planted(item.name, item.finds, source.name, place, len(after) > known))
+    return Answer(planted, before)
+
+
+def _findings(project: Project, path: Path, text: str, names: set[str]) -> list[Finding]:
+    file = SourceFile.from_text(path, text)
+    rules = [_rules()[name] for name in sorted(names)]
+    reports = check_file(file, project, rules).reports
+    return [as_finding(report, file) for report in reports]
+
+
+def _print_table(planted: list[Planted]) -> None:
+    print(f"{'operator':<46} {'rule':<30} {'mutants':>7} {'found':>6} {'share':>6}")
+    for operator in OPERATORS:
+        mine = [item for item in planted if item.operator == operator.name]
+        if mine:
+            _print_row(operator.name, operator.finds, mine)
+    _print_row("all", "", planted)
+
+
+def _print_row(name: str, rule: str, planted: list[Planted]) -> None:
+    found = sum(item.found for item in planted)
+    share = f"{100 * found / len(planted):.0f} %" if planted else "-"
+    print(f"{name:<46} {rule:<30} {len(planted):>7} {found:>6} {share:>6}")
+
+
+def _print_misses(planted: list[Planted]) -> None:
+    print("\nnot found:")
+    for item in planted:
+        if not item.found:
+            print(f"  {item.operator}: {item.source} {item.place}")
+
+
+def _print_unbroken(findings: list[Finding]) -> None:
+    print("\nfindings of these rules in the files as they are:")
+    for item in findings:
+        print(f"  {item.path}:{item.line}: {item.rule}: {item.message}")
+
+
+if __name__ == "__main__":
+    main()
