@@ -22,10 +22,12 @@ STEPS = 10
 SMALL_RATIO = 1e-6
 # A loss that ends this much higher has diverged.
 DIVERGED = 1.5
+# Nor does a sound step throw the loss up this far, even if it comes back.
+LEAP = 100.0
 
 
 def check(evidence: Evidence) -> Iterator[Result]:
-    """WARN if the loss of the held batch stays where it was, or grows."""
+    """WARN if the loss of the held batch stays where it was, grows, or leaps up on its way."""
     fixed = evidence.fixed
     losses = [s.loss for s in fixed.steps if s.loss is not None] if fixed is not None else []
     if fixed is None or len(losses) < STEPS:
@@ -34,23 +36,30 @@ def check(evidence: Evidence) -> Iterator[Result]:
         return
     start, best, end = losses[1], min(losses[1:]), sum(losses[-3:]) / 3
     scale = max(abs(start), 1e-3)
-    if (start - best) / scale > LEAST_DROP and end < start + DIVERGED * scale:
+    leapt = max(losses) > LEAP * max(abs(losses[0]), 1e-3)
+    grew = end > start + DIVERGED * scale
+    if (start - best) / scale > LEAST_DROP and not grew and not leapt:
         return
-    ratio = _ratio(evidence)
-    reason = ""
-    if end > start + DIVERGED * scale:
-        reason = "; the loss grows: the learning rate is likely too large"
-    elif ratio is not None and ratio < SMALL_RATIO:
-        reason = f"; updates are {ratio:.1g} of the weights: the learning rate is likely too small"
+    numbers = f"{start:.4g} at the start, {best:.4g} at best, {end:.4g} after {len(losses)} steps"
+    if leapt:
+        numbers = f"{losses[0]:.4g} at the start, {max(losses):.4g} at worst"
     yield Finding(
         RULE,
         Level.WARN,
-        "the loss of one fixed batch does not fall",
-        f"{start:.4g} at the start, {best:.4g} at best, {end:.4g} after {len(losses)} steps"
-        + reason,
+        "the loss of one fixed batch " + ("leaps up" if leapt else "does not fall"),
+        numbers + _reason(evidence, leapt or grew),
         "check the learning rate, the gradient's way to the weights, and the loss's sign",
         fixed.steps[0].place,
     )
+
+
+def _reason(evidence: Evidence, grew: bool) -> str:
+    if grew:
+        return "; the loss grows: the learning rate is likely too large"
+    ratio = _ratio(evidence)
+    if ratio is not None and ratio < SMALL_RATIO:
+        return f"; updates are {ratio:.1g} of the weights: the learning rate is likely too small"
+    return ""
 
 
 def _ratio(evidence: Evidence) -> float | None:

@@ -215,3 +215,9 @@ def test_a_fixed_batch_that_is_not_learned_warns() -> None:
     for step in fixed.steps:
         step.loss = 2.3
     assert levels(healthy(), fixed=fixed)["fixed-batch-not-learned"] is Level.WARN
+
+
+def test_a_loss_that_leaps_up_and_comes_back_warns() -> None:
+    fixed = healthy(12)
+    fixed.steps[1].loss = 1000.0
+    assert levels(healthy(), fixed=fixed)["fixed-batch-not-learned"] is Level.WARN
