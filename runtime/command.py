@@ -18,7 +18,7 @@ from trainlint.runtime.launch.launcher import Launcher, ProbeSettings
 from trainlint.runtime.launch.processes import ChildStartError
 from trainlint.runtime.report.result import Report
 from trainlint.runtime.report.terminal import print_report
-from trainlint.runtime.static import compare
+from trainlint.runtime.static import CheckFailedError, compare
 
 BROKEN = 2
 
@@ -117,11 +117,11 @@ def probe(
         folder=folder,
     )
     report = _run(settings)
-    if check:
-        report.static = compare(target, module, report.verdict)
     if settings.rank != 0:
         # Rank 0 speaks for all; a failing rank would have it ended by torchrun before it does.
         return
+    if check:
+        _compare(report, settings)
     _show(report, output_format, html, verbose)
     sys.exit(report.exit_code(strict))
 
@@ -134,6 +134,13 @@ def _run(settings: ProbeSettings) -> Report:
         click.echo(f"Error: {problem}", err=True)
         sys.exit(BROKEN)
     return Report(evidence, judge(evidence))
+
+
+def _compare(report: Report, settings: ProbeSettings) -> None:
+    try:
+        report.static = compare(settings.target, settings.module, report.evidence, report.verdict)
+    except CheckFailedError as problem:
+        report.evidence.skipped["static rules"] = str(problem)
 
 
 def _show(report: Report, output_format: str, html: str | None, verbose: bool) -> None:
