@@ -72,8 +72,8 @@ def _state(found: dict[str, Any], verdict: Verdict, reached: set[tuple[str, str]
 def _functions_reached(evidence: Evidence) -> Iterator[tuple[str, str]]:
     """File and name of each function in which an instrument saw something."""
     trace = evidence.trace
-    seen = (trace.events, trace.steps, trace.calls, trace.losses, trace.passes, trace.backwards)
-    for one in itertools.chain(*seen):
+    seen: list[list[Any]] = [trace.events, trace.steps, trace.calls, trace.losses, trace.passes]
+    for one in itertools.chain(*seen, trace.backwards):
         if one.place is not None:
             yield os.path.realpath(one.place.file), one.place.function
 

@@ -93,8 +93,9 @@ class Initialisation:
         if not isinstance(tensor, nn.Parameter):
             known = self._histories.get(self._by_pointer.get(tensor.data_ptr(), 0))
             owner = known.param() if known is not None else None
-            same = owner is not None and owner.data_ptr() == tensor.data_ptr()
-            return known if same and owner.shape == tensor.shape else None
+            if owner is None or owner.data_ptr() != tensor.data_ptr():
+                return None
+            return known if owner.shape == tensor.shape else None
         history = self._histories.get(id(tensor))
         if history is None or history.param() is not tensor:
             if len(self._histories) >= MOST_PARAMETERS:

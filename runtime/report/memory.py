@@ -36,8 +36,8 @@ def batch_that_fits(memory: MemoryFacts) -> int | None:
 
 
 def _two_digits(number: int) -> int:
-    step = 10 ** max(0, len(str(number)) - 2)
-    return number // step * step
+    zeros = max(0, len(str(number)) - 2)
+    return int(str(number)[:2] + "0" * zeros)
 
 
 def size(count: int) -> str:
