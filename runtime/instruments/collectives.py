@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from typing import Any
 
 import torch
@@ -16,15 +17,16 @@ MOST_CALLS = 2000
 # A call of a shape that was not seen before is written down before it is made, since it may hang
 # or end the process; a script whose sizes always change is trusted after so many.
 MOST_WRITTEN = 100
-# Collectives, and where the tensor that all ranks must size alike stands among the arguments.
+# Collectives, and the argument that all ranks must size alike.
 _SIZED = {
-    "all_reduce": 0,
-    "broadcast": 0,
-    "reduce": 0,
-    "all_gather": 1,
-    "all_gather_into_tensor": 1,
-    "reduce_scatter_tensor": 0,
-    "barrier": None,
+    "all_reduce": "tensor",
+    "broadcast": "tensor",
+    "reduce": "tensor",
+    "all_gather": "tensor",
+    "all_gather_into_tensor": "input_tensor",
+    "reduce_scatter_tensor": "output",
+    "barrier": "",
+    "all_to_all_single": "",
 }
 
 
@@ -40,17 +42,17 @@ class Collectives:
         """Wrap each collective wherever it can be called from."""
         if not dist.is_available():
             return
-        owners = (dist, dist.distributed_c10d)
-        for owner in owners:
-            for name, position in _SIZED.items():
-                patches.wrap(owner, name, self._make(name, position))
-            patches.wrap(owner, "all_to_all_single", self._make("all_to_all_single", None))
+        for owner in (dist, dist.distributed_c10d):
+            for name, sized in _SIZED.items():
+                patches.wrap(owner, name, self._make(name, sized))
 
-    def _make(self, name: str, position: int | None) -> Any:
+    def _make(self, name: str, sized: str) -> Any:
         def make(original: Any) -> Any:
+            signature = inspect.signature(original)
+
             def call(*args: Any, **kwargs: Any) -> Any:
-                if self._depth == 0 and kwargs.get("group") in (None, dist.group.WORLD):
-                    self._note(name, position, args, kwargs)
+                if self._depth == 0:
+                    self._note(name, sized, signature, args, kwargs)
                 self._depth += 1
                 try:
                     return original(*args, **kwargs)
@@ -62,15 +64,20 @@ class Collectives:
         return make
 
     @guarded
-    def _note(self, name: str, position: int | None, args: Any, kwargs: Any) -> None:
+    def _note(
+        self, name: str, sized: str, signature: inspect.Signature, args: Any, kwargs: Any
+    ) -> None:
         calls = self.recorder.trace.collectives
-        if len(calls) >= MOST_CALLS or not dist.is_initialized():
+        given = signature.bind(*args, **kwargs).arguments
+        everyone = given.get("group") in (None, dist.group.WORLD)
+        if not everyone or len(calls) >= MOST_CALLS or not dist.is_initialized():
             return
         record = CollectiveCall(name, user_place(), self.recorder.step)
         if name == "all_to_all_single":
-            record.received, record.sent = _splits(args, kwargs)
-        elif position is not None and position < len(args):
-            record.size = args[position].numel() if torch.is_tensor(args[position]) else None
+            record.received = _rows(given["output"], given.get("output_split_sizes"))
+            record.sent = _rows(given["input"], given.get("input_split_sizes"))
+        elif sized:
+            record.size = given[sized].numel()
         calls.append(record)
         shape = f"{name} {record.size} {record.sent} {record.received} {record.place}"
         if shape not in self._seen and len(self._seen) < MOST_WRITTEN:
@@ -78,15 +85,7 @@ class Collectives:
             self.recorder.flush(force=True)
 
 
-def _splits(args: Any, kwargs: Any) -> tuple[list[int], list[int]]:
-    """How many rows are received from, and sent to, each rank."""
-    names = ("output", "input", "output_split_sizes", "input_split_sizes")
-    named = dict(zip(names, args, strict=False))
-    named |= kwargs
+def _rows(tensor: torch.Tensor, splits: list[int] | None) -> list[int]:
+    """How many rows go to, or come from, each rank; evenly many where nothing else is said."""
     world = dist.get_world_size()
-    found = []
-    for tensor, splits in (("output", "output_split_sizes"), ("input", "input_split_sizes")):
-        given = named.get(splits)
-        even = [named[tensor].shape[0] // world] * world
-        found.append([int(size) for size in given] if given else even)
-    return found[0], found[1]
+    return [int(size) for size in splits] if splits else [tensor.shape[0] // world] * world
