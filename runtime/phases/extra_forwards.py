@@ -191,6 +191,9 @@ def _ask_mixing(model: nn.Module, inputs: Inputs, facts: ExtraForward) -> None:
         facts.skipped["mixing"] = "the inputs have no batch of two or more samples"
         return
     size = first.shape[0]
+    if any(list(t.shape) == [size, size] for t in list(tensors_in(inputs))[1:]):
+        facts.skipped["mixing"] = "the rows are the nodes of a graph"
+        return
     plain = _forward(model, inputs)
     mixing = _leak(plain, _forward(model, _changed_at(inputs, 0, size)), 0, size)
     if mixing is None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from trainlint.runtime.patches import Patches
+from trainlint.runtime.sandbox import pickling
 from trainlint.runtime.sandbox.redirects import Redirects, absolute_path
 
 
@@ -23,6 +25,9 @@ class Savers:
             if hasattr(owner, "save"):
                 patches.wrap(owner, "save", self._at(1, self._target))
                 patches.wrap(owner, "load", self._at(0, self.redirects.where))
+        patches.wrap(torch, "save", _pickling_originals)
+        patches.replace(pickle, "dump", pickling.dump)
+        patches.replace(pickle, "dumps", pickling.dumps)
         patches.wrap(torch.jit.ScriptModule, "save", self._at(1, self._target))
         patches.when_imported("torch.utils.tensorboard", lambda m: self._tensorboard(m, patches))
         patches.when_imported("tensorboardX", lambda m: self._tensorboard(m, patches))
@@ -68,3 +73,17 @@ class Savers:
         if absolute is None or self.redirects.leaves_alone(absolute):
             return target
         return self.redirects.redirect(absolute, keep=False)
+
+
+def _pickling_originals(original: Any) -> Any:
+    """``torch.save`` of a model that holds functions which the instruments have wrapped."""
+
+    def save(*args: Any, **kwargs: Any) -> Any:
+        if len(args) < 3:
+            kwargs.setdefault("pickle_module", pickling)
+        try:
+            return original(*args, **kwargs)
+        finally:
+            pickling.put_back()
+
+    return save

@@ -157,15 +157,15 @@ def _print_clean(clean: Iterable[Outcome]) -> None:
     by_group: dict[str, list[Outcome]] = {}
     for outcome in clean:
         by_group.setdefault(outcome.group, []).append(outcome)
-    print("\n| clean programs | number | with a FAIL | did not run | WARNs |")
-    print("|---|---|---|---|---|")
+    print("\n| clean programs | number | with a FAIL | did not run | no optimizer step | WARNs |")
+    print("|---|---|---|---|---|---|")
     for group, own in by_group.items():
         failing = [f"{o.name}: {', '.join(o.fails)}" for o in own if o.fails]
-        broken = [f"{o.name}: {o.problem or 'no step'}" for o in own if not o.clean and not o.fails]
+        broken = [f"{o.name}: {o.problem}" for o in own if o.problem]
+        idle = [o.name for o in own if not o.steps and not o.problem]
         warns = [f"{o.name}: {', '.join(o.warns)}" for o in own if o.warns]
-        row = (
-            f"{len(entries)} {'; '.join(entries)}".strip() for entries in (failing, broken, warns)
-        )
+        cells = (failing, broken, idle, warns)
+        row = (f"{len(entries)} {'; '.join(entries)}".strip() for entries in cells)
         print(f"| {group} | {len(own)} | {' | '.join(row)} |")
 
 

@@ -69,8 +69,8 @@ class Outcome:
 
     @property
     def clean(self) -> bool:
-        """Whether training was seen, and nothing of it failed."""
-        return not self.problem and not self.fails and self.steps > 0
+        """Whether it ran, and nothing of it failed."""
+        return not self.problem and not self.fails
 
 
 def write_script(name: str, text: str, folder: Path) -> None:

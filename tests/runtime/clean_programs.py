@@ -124,7 +124,7 @@ _EXAMPLES = (
         ("--epochs", "40", "--hidden-dim", "16", "--num-heads", "2"),
         _beside(stand_ins.citations, "gat/cora"),
     ),
-    _Example("gcn", ("--epochs", "40"), _beside(stand_ins.citations, "gcn/cora")),
+    _Example("gcn", ("--epochs", "40"), _beside(stand_ins.downloaded_citations, "gcn")),
 )
 _NANOGPT_FLAGS = (
     "config/train_shakespeare_char.py", "--device=cpu", "--compile=False", "--eval_iters=2",

@@ -6,6 +6,7 @@ import pickle
 import random
 import shutil
 import struct
+import tarfile
 from pathlib import Path
 
 import numpy
@@ -60,6 +61,20 @@ def citations(folder: Path, papers: int = 1700, words: int = 120, topics: int = 
     pairs = [(p, source.choice(numpy.flatnonzero(topic == topic[p]))) for p in range(papers)]
     unique = sorted({(int(a), int(b)) for a, b in pairs if a != b})
     (folder / "cora.cites").write_text("\n".join(f"{a}\t{b}" for a, b in unique) + "\n")
+
+
+def downloaded_citations(folder: Path) -> None:
+    """The same for a script that fetches the archive each time: its ``requests`` finds it here."""
+    citations(folder / "fetched" / "cora")
+    with tarfile.open(folder / "cora.tgz", "w:gz") as archive:
+        archive.add(folder / "fetched" / "cora", "cora")
+    (folder / "requests.py").write_text(
+        "import contextlib, types\n"
+        "@contextlib.contextmanager\n"
+        "def get(url, **options):\n"
+        "    with open(url.rsplit('/', 1)[1], 'rb') as stream:\n"
+        "        yield types.SimpleNamespace(raw=stream)\n"
+    )
 
 
 def photographs(folder: Path, count: int = 72, side: int = 288) -> None:
