@@ -45,7 +45,7 @@ from matplotlib import pyplot as plt
 class Settings:
     data: str = ""  # a text file; empty: the documentation that Python carries along
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    steps: int = 500
+    steps: int = 1500
     seed: int = 0
     out: str = ""  # where pictures, checkpoints and logs go; empty: a new temporary folder
     resume: bool = False  # go on from the newest checkpoint in --out, if there is one
@@ -161,7 +161,10 @@ class Measured:
 
 
 def histogram(values: Tensor) -> tuple[Tensor, Tensor]:
-    counts, edges = torch.histogram(values.detach().float().cpu().flatten(), 60, density=True)
+    values = values.detach().float().cpu().flatten()
+    if not values.any():  # no width to divide into bins: draw() says so instead
+        return torch.empty(0), torch.empty(1)
+    counts, edges = torch.histogram(values, 60, density=True)
     return counts, edges
 
 
@@ -199,14 +202,15 @@ def draw(
         }
         for axis, (title, curves) in zip(row[:3], columns.items(), strict=True):
             for name, (counts, edges) in curves.items():
-                axis.plot(edges[:-1], counts, label=name)
+                axis.plot(edges[:-1], counts, label=name if len(counts) else f"{name}: all zero")
             axis.set_title(f"{init}: {title}")
-            axis.legend(loc="upper right")
+            axis.locator_params(axis="x", nbins=5)
+            axis.legend()
         for name, ratios in updates[init].items():
-            row[3].plot(ratios, label=name)
+            row[3].plot(ratios, label=name, marker="o" if len(ratios) == 1 else "")
         row[3].axhline(-3, color="black", linestyle="--")
-        row[3].set_title(f"{init}: log10(update / weight), standard deviations")
-        row[3].legend(loc="upper right")
+        row[3].set_title(f"{init}: std(update) / std(weight), log10")
+        row[3].legend()
     figure.tight_layout()
     figure.savefig(path)
     plt.close(figure)

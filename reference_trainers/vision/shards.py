@@ -51,7 +51,7 @@ from torchvision.transforms import v2
 class Settings:
     data: str = ""  # folder with train-*.tar and val-*.tar; empty: scikit-learn's digits, as shards
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    steps: int = 300  # a stream is measured in steps: its length need not be known
+    steps: int = 600  # a stream is measured in steps: its length need not be known
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
     resume: bool = False  # go on from the newest checkpoint in --out, if there is one
@@ -63,7 +63,7 @@ class Settings:
     image_size: int = 8
     buffer: int = 1000  # samples in the shuffle buffer of each worker
     eval_every: int = 100
-    batch_size: int = 64
+    batch_size: int = 32
     lr: float = 0.05  # 0.1 for a batch of 256 on ImageNet (He et al.)
     momentum: float = 0.9
     weight_decay: float = 1e-4
@@ -272,7 +272,7 @@ def prepare(settings: Settings, out: Path) -> tuple[Path, v2.Compose, v2.Compose
 
 
 def build_model(settings: Settings, classes: int) -> nn.Module:
-    """ResNet-50 for pictures on disk; for the digits six layers from the same building blocks."""
+    """ResNet-50 for pictures on disk; for the digits eight layers from the same building blocks."""
     # zero_init_residual: the last norm of each block starts at zero, so that every block starts as
     # the identity and the early, large steps are safe (Goyal et al., section 5.1).
     if settings.data:
@@ -289,6 +289,7 @@ def build_model(settings: Settings, classes: int) -> nn.Module:
         nn.Conv2d(3, 16, 3, padding=1, bias=False),
         nn.BatchNorm2d(16),
         nn.ReLU(),
+        BasicBlock(16, 16),
         BasicBlock(16, 32, stride=2, downsample=shrink(16, 32)),
         BasicBlock(32, 64, stride=2, downsample=shrink(32, 64)),
         nn.AdaptiveAvgPool2d(1),
