@@ -36,6 +36,12 @@ def is_user_file(filename: str) -> bool:
     return not is_our_file(path) and not path.startswith(_LIBRARIES)
 
 
+def short_path(file: str) -> str:
+    """A path as the user would write it: relative if it is below the working directory."""
+    path = os.path.relpath(file) if os.path.isabs(file) else file
+    return file if path.startswith("..") else path
+
+
 def place_of(frame: FrameType) -> Place:
     """The line that a frame is executing."""
     code = frame.f_code

@@ -96,6 +96,8 @@ class FixedBatch:
         return map_tensors(held, lambda t: t.clone()) if _same_shapes(held, inputs) else inputs
 
     def _hold_target(self, target: Any) -> Any:
+        if not torch.is_grad_enabled():
+            return target  # an evaluation, whose losses are no part of the batch
         if not isinstance(target, torch.Tensor) or target.requires_grad:
             return target
         position, self._target = self._target, self._target + 1

@@ -6,7 +6,8 @@ import json
 from html import escape
 
 from trainlint.runtime.findings import Finding
-from trainlint.runtime.report.figures import Figure, all_figures
+from trainlint.runtime.places import short_path
+from trainlint.runtime.report.figures import Figure, all_figures, depth_colour
 from trainlint.runtime.report.memory import batch_that_fits, memory_parts, size
 from trainlint.runtime.report.result import Report
 
@@ -24,8 +25,14 @@ h1 { font-size: 1.6rem; margin: .2rem 0; } h2 { font-size: 1.15rem; margin: 1.6r
   border-left: .3rem solid var(--note); overflow-wrap: anywhere; }
 .fail { border-color: var(--fail); } .warn { border-color: var(--warn); }
 .card b { display: block; } code { font-size: .88rem; }
-figure { margin: 1.4rem 0; } .plot { width: 100%; height: 22rem; }
-table { border-collapse: collapse; } td { padding: .15rem 1rem .15rem 0; }
+figure { margin: 2rem 0; } .plot { width: 100%; height: 21rem; }
+table { border-collapse: collapse; font-size: .9rem; } .wide { overflow-x: auto; }
+td, th { padding: .15rem 1rem .15rem 0; text-align: left; vertical-align: top; }
+th { color: var(--dim); font-weight: normal; } summary { cursor: pointer; color: var(--dim); }
+.chip { display: inline-block; width: .7rem; height: .7rem; border-radius: .2rem;
+  margin-right: .5rem; }
+.where { display: block; margin: .25rem 0; color: var(--dim); }
+.rule { font-weight: normal; color: var(--dim); font-size: .9rem; }
 """
 
 _SCRIPT = """
@@ -42,9 +49,9 @@ function draw() {
   for (const figure of FIGURES) {
     const own = figure.layout;
     const layout = {...own, paper_bgcolor: 'transparent', plot_bgcolor: 'transparent',
-      font: {color: text, size: 12}, margin: {l: 48, r: 12, t: 12, b: 44},
+      font: {color: text, size: 12}, margin: {l: 48, r: 12, t: 12, b: 44}, hovermode: 'closest',
       xaxis: {...axis, ...own.xaxis}, yaxis: {...axis, ...own.yaxis},
-      legend: narrow ? {orientation: 'h', y: -0.25, font: {size: 10}} : {font: {size: 11}}};
+      legend: {orientation: 'h', y: 1.02, yanchor: 'bottom', font: {size: narrow ? 10 : 12}}};
     Plotly.react(figure.name, figure.data, layout, {responsive: true, displayModeBar: false});
   }
 }
@@ -60,9 +67,7 @@ def render(report: Report) -> str:
     colour = {"ready to train": "good", "fix before training": "fail"}.get(headline, "warn")
     body = [
         f'<h1 style="color: var(--{colour})">{headline}</h1>',
-        f'<p class="dim">{escape(report.evidence.script)}: {len(report.evidence.trace.steps)} '
-        f"steps observed, {len(report.verdict.passed)} checks passed, "
-        f"{report.evidence.seconds:.1f} s</p>",
+        f'<p class="dim">{escape(_summary(report))}</p>',
         *([f'<div class="card fail">{escape(report.broken)}</div>'] if report.broken else []),
         *(_finding(f) for f in report.findings),
         _not_checked(report),
@@ -77,14 +82,23 @@ def render(report: Report) -> str:
     )
 
 
+def _summary(report: Report) -> str:
+    evidence = report.evidence
+    return (
+        f"{short_path(evidence.script)}: {len(evidence.trace.steps)} steps observed, "
+        f"{len(report.verdict.passed)} checks passed, {evidence.seconds:.1f} s"
+    )
+
+
 def _finding(finding: Finding) -> str:
     place = ""
     if finding.place is not None:
-        where = f"{finding.place.file}:{finding.place.line}"
-        place = f"<code>{escape(where)}  {escape(finding.place.text)}</code><br>"
+        where = f"{short_path(finding.place.file)}:{finding.place.line}"
+        text = f"<code>{escape(finding.place.text)}</code>"
+        place = f'<span class="where">{escape(where)} {text}</span>'
     return (
         f'<div class="card {finding.level.value}"><b>{finding.level.value.upper()} '
-        f'{escape(finding.title)} <span class="dim">{finding.rule}</span></b>{place}'
+        f'{escape(finding.title)} <span class="rule">{finding.rule}</span></b>{place}'
         f"{escape(finding.evidence)}<br><i>Fix:</i> {escape(finding.fix)}</div>"
     )
 
@@ -100,8 +114,26 @@ def _not_checked(report: Report) -> str:
 def _figure(figure: Figure) -> str:
     return (
         f"<figure><h2>{escape(figure.title)}</h2>"
-        f'<div class="plot" id="{figure.name}"></div>'
-        f"<figcaption>{escape(figure.caption)}</figcaption></figure>"
+        f"<figcaption>{escape(figure.caption)}</figcaption>"
+        f'<div class="plot" id="{figure.name}"></div>{_layers(figure)}</figure>'
+    )
+
+
+def _layers(figure: Figure) -> str:
+    """What a legend would say and more, one row a curve."""
+    if not figure.rows:
+        return ""
+    head = "".join(f"<th>{escape(name)}</th>" for name in figure.columns)
+    rows = ""
+    for position, row in enumerate(figure.rows):
+        colour = depth_colour(position, len(figure.rows))
+        first, *others = (escape(cell) for cell in row)
+        chip = f'<span class="chip" style="background: {colour}"></span>'
+        cells = "".join(f"<td>{cell}</td>" for cell in others)
+        rows += f"<tr><td>{chip}{first}</td>{cells}</tr>"
+    return (
+        f"<details><summary>{len(figure.rows)} curves</summary>"
+        f'<div class="wide"><table><tr>{head}</tr>{rows}</table></div></details>'
     )
 
 

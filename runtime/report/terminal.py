@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from rich.markup import escape
 from rich.text import Text
 
 from trainlint.runtime.findings import Finding, Level, NotChecked
+from trainlint.runtime.places import short_path
 from trainlint.runtime.report.memory import memory_line
 from trainlint.runtime.report.result import Report
 from trainlint.runtime.static import StaticFinding
@@ -62,14 +62,8 @@ def _print_broken(report: Report, console: Console) -> None:
         console.print(Text("\n".join(f"  {line}" for line in lines), style="dim"))
 
 
-def _where(place: Place) -> str:
-    path = os.path.relpath(place.file) if os.path.isabs(place.file) else place.file
-    shown = path if not path.startswith("..") else place.file
-    return f"{shown}:{place.line}"
-
-
 def _print_place(place: Place, console: Console) -> None:
-    where = Text(f"  {_where(place)}", style="blue")
+    where = Text(f"  {short_path(place.file)}:{place.line}", style="blue")
     console.print(where, Text(place.text), soft_wrap=True)
 
 
