@@ -80,6 +80,13 @@ class Recorder:
         if text not in known and len(known) < MOST_ERRORS:
             known.append(text)
 
+    def made_step(self, step: int) -> None:
+        """The weights have moved for the ``step``-th time; enough of that begins lap 1."""
+        self.backwards_since_step = 0
+        self.step = max(self.step, step)
+        if self.lap == 0 and self.step >= self.spec.steps:
+            self.lap, self.lap_start = 1, self.step
+
     def out_of_time(self) -> bool:
         """Whether the phase's budget is spent; the script's own start-up does not count."""
         first = self._first_backward

@@ -87,8 +87,9 @@ class Ledger:
                 entry.stepped = entry.suspect
             moved |= self._moved_by_hand(index, entry, param)
         if moved and not self.recorder.trace.optimizers:
-            self.recorder.step += 1
-            self.recorder.backwards_since_step = 0
+            self.recorder.made_step(self.recorder.step + 1)
+            self.recorder.progress(None)
+            self.recorder.flush()
 
     def _note_thrown_away(self, entry: _Entry, param: torch.Tensor) -> None:
         unused = (

@@ -175,12 +175,7 @@ class Optimizers:
         self.recorder.flush()
 
     def _count(self, step: Step) -> None:
-        recorder = self.recorder
-        recorder.backwards_since_step = 0
-        recorder.step = max(recorder.step, recorder.lap_start + self._steps_in_lap(step))
-        if recorder.lap == 0 and recorder.step >= recorder.spec.steps:
-            recorder.lap = 1
-            recorder.lap_start = recorder.step
+        self.recorder.made_step(self.recorder.lap_start + self._steps_in_lap(step))
 
     def _steps_in_lap(self, step: Step) -> int:
         steps = self.recorder.trace.steps
