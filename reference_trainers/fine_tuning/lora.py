@@ -7,8 +7,8 @@ Source         LoRA (Hu et al. 2021, arXiv:2106.09685): W + (alpha / r) B A, wit
                2023, arXiv:2305.14314), section 4. Rates about ten times those of full fine-tuning:
                "LoRA Without Regret" (Thinking Machines 2025).
 Expected       A small ViT learns scikit-learn's digits; adapted to negatives turned by 90 degrees
-               with 200 of them, 1 core: above 80 % of held-out ones right, with
-               the pretrained weights untouched.
+               with 500 of them, 1 core: above 82 % of held-out ones right (12 % before), in
+               30 seconds, with the pretrained weights untouched.
 Full scale     --data /flowers --device cuda --amp --epochs 20 --batch-size 64 --lr 5e-4 --rank 8
                --alpha 16 --targets mlp --workers 16 (a folder with train/<class>/*.jpg and
                val/<class>/*.jpg; the network is torchvision's ViT-B/16 with its ImageNet weights,
@@ -43,14 +43,14 @@ from torchvision.datasets import ImageFolder
 from torchvision.models import vit_b_16
 from torchvision.transforms import v2
 
-# ---- settings: each one is a flag of the same name-----------------------------------------------
+# ---- settings: each one is a flag of the same name ----------------------------------------------
 
 
 @dataclass(frozen=True)
 class Settings:
     data: str = ""  # folder with train/ and val/; empty: scikit-learn's digits
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 40
+    epochs: int = 12
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
@@ -59,12 +59,13 @@ class Settings:
     log_every: int = 10
     amp: bool = False  # bfloat16 where the device has it, else float16 with loss scaling
     workers: int = 0  # in-memory digits need none; pictures on disk: about the number of cores
+    pretrain_epochs: int = 14  # of the stand-in for a downloaded network
     rank: int = 4  # 4 to 64: as much as the new task differs from the old
     alpha: float = 8.0  # adapters count alpha / rank: the rate need not change with the rank
     targets: str = ""  # only linear layers with this in their names; empty: all but the head
-    samples: int = 200  # digits to adapt to
+    samples: int = 500  # digits to adapt to
     batch_size: int = 25
-    lr: float = 3e-3
+    lr: float = 1e-2  # of small matrices: ten times what full fine-tuning takes
     warmup_share: float = 0.1  # of the run
     clip_norm: float = 1.0
     ema_decay: float = 0.95  # averages over about 1 / (1 - decay) steps: a small part of the run
@@ -90,7 +91,7 @@ def read_settings() -> Settings:
     return Settings(**vars(parser.parse_args()))
 
 
-# ---- data----------------------------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------------------------
 
 
 class Samples(Protocol):
@@ -195,11 +196,11 @@ def load_data(settings: Settings) -> tuple[Augmented, Dataset[tuple[Tensor, ...]
     digits = load_turned_digits()
     images, labels = digits.turned_train[: settings.samples]
     samples = list(zip(images, labels.tolist(), strict=True))
-    # A shift by one pixel keeps a digit what it is; 1 is the colour of a negative's paper.
-    return Augmented(samples, v2.RandomCrop(8, padding=1, fill=1)), digits.turned_val, 10
+    # As they are: to see the adapted digits shifted as well is more than these few steps can teach.
+    return Augmented(samples, v2.Identity()), digits.turned_val, 10
 
 
-# ---- LoRA----------------------------------------------------------------------------------------
+# ---- LoRA ---------------------------------------------------------------------------------------
 
 
 class LoRALinear(nn.Module):
@@ -254,7 +255,7 @@ def merge_lora(model: nn.Module) -> None:
             setattr(model.get_submodule(parent), attribute, module.merged())
 
 
-# ---- model: a small vision transformer-----------------------------------------------------------
+# ---- model: a small vision transformer ----------------------------------------------------------
 
 
 class Block(nn.Module):
@@ -294,17 +295,21 @@ class SmallViT(nn.Module):
         return out
 
 
-def pretrain(model: nn.Module, digits: Digits, device: torch.device) -> None:
+def pretrain(model: nn.Module, digits: Digits, epochs: int, device: torch.device) -> None:
     """Stand-in for a downloaded network: teach it upright digits."""
     loader = DataLoader(digits.train, batch_size=64, shuffle=True, drop_last=True)
-    optimizer = torch.optim.Adam(model.parameters(), lr=2e-3)
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+    scheduler = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, max_lr=3e-3, epochs=epochs, steps_per_epoch=len(loader)
+    )
     model.train()
-    for _ in range(15):
+    for _ in range(epochs):
         for images, labels in loader:
             loss = F.cross_entropy(model(images.to(device)), labels.to(device))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
+            scheduler.step()
 
 
 def build_model(settings: Settings, classes: int, device: torch.device, *, load: bool) -> nn.Module:
@@ -320,7 +325,7 @@ def build_model(settings: Settings, classes: int, device: torch.device, *, load:
         return full
     model = SmallViT().to(device)
     if load:
-        pretrain(model, load_turned_digits(), device)
+        pretrain(model, load_turned_digits(), settings.pretrain_epochs, device)
     add_lora(model, settings, head="heads")
     return model
 
@@ -343,7 +348,7 @@ def evaluate(
     return loss.item() / count, correct.item() / count
 
 
-# ---- checkpoints: the same pattern in every trainer----------------------------------------------
+# ---- checkpoints: the same pattern in every trainer ---------------------------------------------
 
 
 def get_random_state() -> dict[str, Any]:
@@ -391,7 +396,7 @@ def find_checkpoints(out: Path) -> list[Path]:
     return sorted(out.glob("step_*.pt"))
 
 
-# ---- logs----------------------------------------------------------------------------------------
+# ---- logs ---------------------------------------------------------------------------------------
 
 
 def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]], None]:
@@ -417,7 +422,7 @@ def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]],
     return lambda *_: None
 
 
-# ---- training------------------------------------------------------------------------------------
+# ---- training -----------------------------------------------------------------------------------
 
 
 def main() -> None:
@@ -451,7 +456,7 @@ def main() -> None:
     )
     val_loader = DataLoader(
         val_set,
-        batch_size=settings.batch_size,
+        batch_size=4 * settings.batch_size,  # nothing is kept for a backward pass
         num_workers=settings.workers,
         persistent_workers=settings.workers > 0,
         pin_memory=device.type == "cuda",
@@ -540,7 +545,8 @@ def main() -> None:
             if step % settings.log_every == 0:  # reading the loss waits for the device
                 log(step, {"train_loss": loss.item(), "lr": optimizer.param_groups[0]["lr"]})
                 print(f"\rstep {step}/{total_steps} loss {loss.item():.4f}", end="", flush=True)
-            if step % settings.checkpoint_every == 0:
+            # The last step is saved below, once evaluated: a run resumed here would skip that.
+            if step % settings.checkpoint_every == 0 and step < total_steps:
                 save_step(snapshot(), out, settings.keep)
             if step == total_steps:
                 break
@@ -566,7 +572,7 @@ def main() -> None:
     print(f"before:           {accuracy_before:.4f}")
     print(f"merged:           {merged_accuracy:.4f}")
     print(f"learning_percent: {100 * sum(p.numel() for p in learning) / total:.2f}")
-    print("target:           val_accuracy >= 0.80")
+    print("target:           val_accuracy >= 0.82")
     print(f"training_seconds: {time.perf_counter() - started:.1f}")
     print(f"checkpoints:      {out}")
 

@@ -42,7 +42,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-# ---- settings: each one is a flag of the same name-----------------------------------------------
+# ---- settings: each one is a flag of the same name ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def read_settings() -> Settings:
     return Settings(**vars(parser.parse_args()))
 
 
-# ---- data: documents, packing, the way to the device---------------------------------------------
+# ---- data: documents, packing, the way to the device --------------------------------------------
 
 
 class Documents(Protocol):
@@ -283,7 +283,7 @@ def pack_once(documents: Documents, bos: int, length: int) -> Tensor:
     return packed
 
 
-# ---- model---------------------------------------------------------------------------------------
+# ---- model --------------------------------------------------------------------------------------
 
 
 def rotate(x: Tensor, angles: Tensor) -> Tensor:
@@ -421,7 +421,7 @@ class GPT(nn.Module):
         return logits
 
 
-# ---- evaluation and accounting-------------------------------------------------------------------
+# ---- evaluation and accounting ------------------------------------------------------------------
 
 
 @torch.no_grad()
@@ -476,7 +476,7 @@ def peak_flops(device: torch.device, amp: bool) -> float:
     return 2 * 1024**3 / best
 
 
-# ---- checkpoints: the same pattern in every trainer----------------------------------------------
+# ---- checkpoints: the same pattern in every trainer ---------------------------------------------
 
 
 def get_random_state() -> dict[str, Any]:
@@ -524,7 +524,7 @@ def find_checkpoints(out: Path) -> list[Path]:
     return sorted(out.glob("step_*.pt"))
 
 
-# ---- logs----------------------------------------------------------------------------------------
+# ---- logs ---------------------------------------------------------------------------------------
 
 
 def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]], None]:
@@ -550,7 +550,7 @@ def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]],
     return lambda *_: None
 
 
-# ---- training------------------------------------------------------------------------------------
+# ---- training -----------------------------------------------------------------------------------
 
 
 def main() -> None:

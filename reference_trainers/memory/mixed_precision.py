@@ -48,7 +48,7 @@ from torch.nn.utils.rnn import pad_sequence
 from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Sampler
 
-# ---- settings: each one is a flag of the same name-----------------------------------------------
+# ---- settings: each one is a flag of the same name ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,7 @@ class Settings:
     accumulate: int = 2  # micro-batches a step
     optimizer: Literal["adamw", "fused", "8bit"] = "adamw"
     checkpoint_activations: bool = False
-    micro_batch: int = 16  # documents a forward pass: as many as fit the memory
+    micro_batch: int = 8  # documents a forward pass: as many as fit the memory
     context: int = 128  # longer documents are cut
     width: int = 64
     layers: int = 3
@@ -97,7 +97,7 @@ def read_settings() -> Settings:
     return Settings(**vars(parser.parse_args()))
 
 
-# ---- data----------------------------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------------------------
 
 # Bytes are tokens 0 to 255. The end of a document has a token of its own and padding another: with
 # one for both, masking the padding would mask the end as well.
@@ -185,7 +185,7 @@ def windows(batches: Iterable[Batch], size: int) -> Iterator[list[Batch]]:
         yield window
 
 
-# ---- model---------------------------------------------------------------------------------------
+# ---- model --------------------------------------------------------------------------------------
 
 
 class Block(nn.Module):
@@ -284,7 +284,7 @@ def evaluate(model: nn.Module, loader: DataLoader[Any], device: torch.device) ->
     return nats.item() / math.log(2) / count.item()
 
 
-# ---- checkpoints: the same pattern in every trainer----------------------------------------------
+# ---- checkpoints: the same pattern in every trainer ---------------------------------------------
 
 
 def get_random_state() -> dict[str, Any]:
@@ -332,7 +332,7 @@ def find_checkpoints(out: Path) -> list[Path]:
     return sorted(out.glob("step_*.pt"))
 
 
-# ---- logs----------------------------------------------------------------------------------------
+# ---- logs ---------------------------------------------------------------------------------------
 
 
 def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]], None]:
@@ -358,7 +358,7 @@ def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]],
     return lambda *_: None
 
 
-# ---- training------------------------------------------------------------------------------------
+# ---- training -----------------------------------------------------------------------------------
 
 
 def main() -> None:
@@ -492,7 +492,8 @@ def main() -> None:
                 print(
                     f"\rstep {step}/{total_steps} loss {step_loss.item():.4f}", end="", flush=True
                 )
-            if step % settings.checkpoint_every == 0:
+            # The last step is saved below, once evaluated: a run resumed here would skip that.
+            if step % settings.checkpoint_every == 0 and step < total_steps:
                 save_step(snapshot(), out, settings.keep)
             if step == total_steps:
                 break

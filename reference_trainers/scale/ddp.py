@@ -45,7 +45,7 @@ from torchvision.datasets import ImageFolder
 from torchvision.models import resnet50
 from torchvision.transforms import v2
 
-# ---- settings: each one is a flag of the same name-----------------------------------------------
+# ---- settings: each one is a flag of the same name ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,7 @@ def read_settings() -> Settings:
     return Settings(**vars(parser.parse_args()))
 
 
-# ---- ranks---------------------------------------------------------------------------------------
+# ---- ranks --------------------------------------------------------------------------------------
 
 
 def join_ranks(settings: Settings) -> tuple[int, int, torch.device]:
@@ -114,7 +114,7 @@ def join_ranks(settings: Settings) -> tuple[int, int, torch.device]:
     return dist.get_rank(), dist.get_world_size(), device
 
 
-# ---- data----------------------------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------------------------
 
 Pictures: TypeAlias = TensorDataset | ImageFolder
 
@@ -210,7 +210,7 @@ def load_data(settings: Settings) -> tuple[Augmented, Pictures, int]:
     return Augmented(samples, shift), TensorDataset(images[val], labels[val]), 10
 
 
-# ---- model---------------------------------------------------------------------------------------
+# ---- model --------------------------------------------------------------------------------------
 
 
 def build_model(settings: Settings, classes: int) -> nn.Module:
@@ -268,7 +268,7 @@ def evaluate(
     return loss / count, correct / count
 
 
-# ---- checkpoints: the same pattern in every trainer----------------------------------------------
+# ---- checkpoints: the same pattern in every trainer ---------------------------------------------
 
 
 def get_random_state() -> dict[str, Any]:
@@ -316,7 +316,7 @@ def find_checkpoints(out: Path) -> list[Path]:
     return sorted(out.glob("step_*.pt"))
 
 
-# ---- logs----------------------------------------------------------------------------------------
+# ---- logs ---------------------------------------------------------------------------------------
 
 
 def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]], None]:
@@ -342,7 +342,7 @@ def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]],
     return lambda *_: None
 
 
-# ---- training------------------------------------------------------------------------------------
+# ---- training -----------------------------------------------------------------------------------
 
 
 def main() -> None:
@@ -516,7 +516,9 @@ def main() -> None:
                 log(step, {"train_loss": mean_loss, "lr": optimizer.param_groups[0]["lr"]})
                 if rank == 0:
                     print(f"\rstep {step}/{total_steps} loss {mean_loss:.4f}", end="", flush=True)
-            if step % settings.checkpoint_every == 0:
+            # An epoch's end is saved below, once evaluated: a run resumed here would skip that.
+            ends = step == total_steps or step % steps_per_epoch == 0
+            if step % settings.checkpoint_every == 0 and not ends:
                 state = snapshot()
                 if rank == 0:
                     save_step(state, out, settings.keep)
@@ -529,10 +531,11 @@ def main() -> None:
             state = snapshot()
             if rank == 0:
                 save_atomically(state, out / "best.pt")
+        if step % settings.checkpoint_every == 0 or step == total_steps:
+            state = snapshot()
+            if rank == 0:
+                save_step(state, out, settings.keep)
 
-    state = snapshot()
-    if rank == 0:
-        save_step(state, out, settings.keep)
     # The last weights, not those of the luckiest epoch: choosing on the validation set flatters.
     val_loss, val_accuracy = evaluate(ema, val_loader, device)
     _, raw_accuracy = evaluate(model, val_loader, device)

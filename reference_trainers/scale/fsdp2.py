@@ -55,7 +55,7 @@ from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorData
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
 
-# ---- settings: each one is a flag of the same name-----------------------------------------------
+# ---- settings: each one is a flag of the same name ----------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -107,7 +107,7 @@ def read_settings() -> Settings:
     return Settings(**vars(parser.parse_args()))
 
 
-# ---- ranks---------------------------------------------------------------------------------------
+# ---- ranks --------------------------------------------------------------------------------------
 
 
 def join_ranks(settings: Settings) -> tuple[int, int, torch.device]:
@@ -128,7 +128,7 @@ def join_ranks(settings: Settings) -> tuple[int, int, torch.device]:
     return dist.get_rank(), dist.get_world_size(), device
 
 
-# ---- data----------------------------------------------------------------------------------------
+# ---- data ---------------------------------------------------------------------------------------
 
 Pictures: TypeAlias = TensorDataset | ImageFolder
 
@@ -228,7 +228,7 @@ def load_data(settings: Settings) -> tuple[Augmented, Pictures, int]:
     return Augmented(samples, shift), TensorDataset(images[val], labels[val]), 10
 
 
-# ---- model: a vision transformer-----------------------------------------------------------------
+# ---- model: a vision transformer ----------------------------------------------------------------
 
 
 class Block(nn.Module):
@@ -343,7 +343,7 @@ def evaluate(
     return loss / count, correct / count
 
 
-# ---- checkpoints: the same pattern in every trainer, here a folder that all ranks write----------
+# ---- checkpoints: the same pattern in every trainer, here a folder that all ranks write ---------
 
 
 def get_random_state() -> dict[str, Any]:
@@ -370,7 +370,7 @@ def find_checkpoints(out: Path) -> list[Path]:
     return sorted(path for path in out.glob("step_*") if path.suffix != ".partial")
 
 
-# ---- logs----------------------------------------------------------------------------------------
+# ---- logs ---------------------------------------------------------------------------------------
 
 
 def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]], None]:
@@ -396,7 +396,7 @@ def open_log(settings: Settings, out: Path) -> Callable[[int, dict[str, float]],
     return lambda *_: None
 
 
-# ---- training------------------------------------------------------------------------------------
+# ---- training -----------------------------------------------------------------------------------
 
 
 def main() -> None:
@@ -585,7 +585,9 @@ def main() -> None:
                 log(step, {"train_loss": mean_loss, "lr": optimizer.param_groups[0]["lr"]})
                 if rank == 0:
                     print(f"\rstep {step}/{total_steps} loss {mean_loss:.4f}", end="", flush=True)
-            if step % settings.checkpoint_every == 0:
+            # An epoch's end is saved below, once evaluated: a run resumed here would skip that.
+            ends = step == total_steps or step % steps_per_epoch == 0
+            if step % settings.checkpoint_every == 0 and not ends:
                 save(f"step_{step:09d}")
             if step == total_steps:
                 break
@@ -594,9 +596,9 @@ def main() -> None:
         if val_accuracy > best_accuracy:  # the same number on every rank: all go in, or none
             best_accuracy = val_accuracy
             save("best")
+        if step % settings.checkpoint_every == 0 or step == total_steps:
+            save(f"step_{step:09d}")
 
-    if step % settings.checkpoint_every:  # else it has just been saved
-        save(f"step_{step:09d}")
     # The last weights, not those of the luckiest epoch: choosing on the validation set flatters.
     val_loss, val_accuracy = evaluate(ema, val_loader, len(val_set), rank, ranks)
     _, raw_accuracy = evaluate(model, val_loader, len(val_set), rank, ranks)
