@@ -8,36 +8,39 @@ Fix: ``total += loss.item()`` (or ``loss.detach()``).
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from trainlint.runtime.evidence import Evidence
 from trainlint.runtime.findings import Finding, Level, NotChecked, Result
 
 RULE = "loss-accumulate-graph"
 
-# Graphs that are alive grow with the steps; a few (the last loss, a log) do not.
+# As many more graphs are alive as steps were made, again and again: the last loss or a log is held
+# once. What is collected over an epoch starts anew with the next, so one such row is enough.
 LEAST_STEPS = 6
-SHARE = 0.8
 
 
 def check(evidence: Evidence) -> Iterator[Result]:
-    """WARN if nearly all past losses still have their graphs."""
+    """WARN if the number of past losses that keep their graphs grows step by step."""
     steps = [s for s in evidence.trace.steps if s.lap == 0]
-    if len(steps) < LEAST_STEPS:
-        yield NotChecked(RULE, f"fewer than {LEAST_STEPS} steps were seen")
+    if len(steps) <= LEAST_STEPS:
+        yield NotChecked(RULE, f"no more than {LEAST_STEPS} steps were seen")
         return
-    first, last = steps[1], steps[-1]
-    grown = last.live_losses - first.live_losses
-    backwards = len([b for b in evidence.trace.backwards if b.step <= last.own])
-    if grown < SHARE * (len(steps) - 2) or not backwards:
+    row = longest = 0
+    for before, step in pairwise(steps):
+        row = row + 1 if step.live_losses > before.live_losses else 0
+        longest = max(longest, row)
+    if longest < LEAST_STEPS:
         return
+    most = max(steps, key=lambda s: s.live_losses)
     kept = evidence.trace.retained
     names = ", ".join(r.name for r in kept[:3])
     yield Finding(
         RULE,
         Level.WARN,
         "each step leaves its graph in memory",
-        f"after {len(steps)} steps, {last.live_losses} graphs of past losses are alive"
+        f"in {longest} steps in a row one more loss stayed alive, up to {most.live_losses} at once"
         + (f", held by {names}" if names else ""),
         "accumulate loss.item() or loss.detach() instead of the loss",
-        kept[0].place if kept else last.place,
+        kept[0].place if kept else most.place,
     )

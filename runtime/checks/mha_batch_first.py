@@ -1,6 +1,7 @@
 """Attention or a recurrent layer without ``batch_first=True`` is fed batch-first data.
 
-It then attends over the samples of the batch; all shapes fit, so nothing fails.
+It then attends over the samples of the batch; all shapes fit, so nothing fails. Told by the
+loader's batch size in the place of the sequence, or by samples that influence each other there.
 
 Fix: set ``batch_first=True`` or transpose.
 """
@@ -18,12 +19,15 @@ MIXED = 1e-3
 
 
 def check(evidence: Evidence) -> Iterator[Result]:
-    """FAIL if samples first influence each other inside such a layer."""
-    extra = evidence.trace.extra
-    if extra is None or extra.mixing is None:
-        yield NotChecked(RULE, "no extra forward was made")
+    """FAIL if samples first influence each other inside such a layer, WARN for its shapes."""
+    trace = evidence.trace
+    extra = trace.extra
+    sizes = {p.batch_size for p in trace.passes if p.backwards and (p.batch_size or 0) > 1}
+    if not sizes and (extra is None or extra.mixing is None):
+        yield NotChecked(RULE, "neither a loader's batch size nor an extra forward was seen")
         return
-    if extra.mixing > MIXED and extra.sequence_first_module:
+    mixing = extra is not None and extra.mixing is not None and extra.mixing > MIXED
+    if extra is not None and mixing and extra.sequence_first_module:
         yield Finding(
             RULE,
             Level.FAIL,
@@ -33,3 +37,17 @@ def check(evidence: Evidence) -> Iterator[Result]:
             "set batch_first=True, or transpose to (sequence, batch, features)",
             extra.place,
         )
+        return
+    for module in trace.modules:
+        shape = module.sequence_first
+        if len(shape) == 3 and shape[0] in sizes and shape[1] not in sizes:
+            yield Finding(
+                RULE,
+                Level.WARN,
+                f"{module.cls} takes the batch for the sequence",
+                f"{module.name} has batch_first=False and was given {tuple(shape)}, where "
+                f"{shape[0]} is the loader's batch size",
+                "set batch_first=True, or transpose to (sequence, batch, features)",
+                module.place,
+            )
+            return

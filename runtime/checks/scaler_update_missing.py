@@ -13,8 +13,8 @@ from trainlint.runtime.evidence import Evidence
 from trainlint.runtime.findings import Finding, Level, NotChecked, Result
 
 RULE = "scaler-update-missing"
-# What torch says at the second step.
-REFUSAL = "since the last update"
+# What torch says at the second step, of step() or of unscale_().
+REFUSALS = ("since the last update", "unscale_() is being called after step()")
 
 
 def check(evidence: Evidence) -> Iterator[Result]:
@@ -24,7 +24,7 @@ def check(evidence: Evidence) -> Iterator[Result]:
         yield NotChecked(RULE, "no active GradScaler was seen")
         return
     steps = [e for e in events if e.kind in ("step", "step-skipped")]
-    refused = REFUSAL in evidence.trace.ending.detail
+    refused = any(refusal in evidence.trace.ending.detail for refusal in REFUSALS)
     updated = any(e.kind == "scaler-update" for e in events)
     if not updated and (len(steps) >= 2 or (steps and refused)):
         yield Finding(

@@ -29,6 +29,7 @@ MOST_MODULES = 2000
 MOST_KEPT = 64
 _DROPOUT = nn.modules.dropout._DropoutNd
 _BATCH_NORM = nn.modules.batchnorm._BatchNorm
+_SEQUENCE_LAYERS = (nn.MultiheadAttention, nn.RNNBase)
 _MATMULS = (nn.Linear, nn.Conv1d, nn.Conv2d, nn.Conv3d)
 _WRAPPERS = (
     "DistributedDataParallel",
@@ -144,9 +145,16 @@ class Modules:
             if self.call.autocast and isinstance(module, _MATMULS):
                 _note_precision(self.call, output)
         self._note_module(module)
+        if isinstance(module, _SEQUENCE_LAYERS) and not module.batch_first:
+            self._note_sequence(module, inputs)
         if self.call is not None and not module._modules:
             for listener in self.on_leaf:
                 listener(module, inputs, output)
+
+    def _note_sequence(self, module: nn.Module, inputs: Any) -> None:
+        facts, first = self._facts.get(id(module)), next(tensors_in(inputs), None)
+        if facts is not None and not facts.sequence_first and first is not None:
+            facts.sequence_first = list(first.shape)
 
     def _note_mode(self, module: nn.Module, call: RootCall) -> None:
         if isinstance(module, _DROPOUT) and module.p > 0:

@@ -25,6 +25,8 @@ PROMISES = re.compile(
 )  # fmt: skip
 MOST_ITEMS = 200
 
+Scope = Mapping[str, Any]
+
 
 class Namespaces:
     """Looks through the variables of the user's own frames."""
@@ -36,13 +38,13 @@ class Namespaces:
     def look(self) -> None:
         """Fill aliases and retained graphs from the frames that are active now."""
         live = self._live_pointers()
-        seen: set[int] = set()
+        seen: set[tuple[str, int]] = set()
         for frame in user_frames():
-            for name, value in variables(frame):
-                if id(value) in seen:
-                    continue
-                seen.add(id(value))
-                self._look_at(frame, name, value, live)
+            for scope in _scopes(frame):
+                for name, value in _named(scope):
+                    if (name, id(value)) not in seen:
+                        seen.add((name, id(value)))
+                        self._look_at(frame, scope, name, value, live)
 
     def _live_pointers(self) -> dict[int, str]:
         found = {}
@@ -52,7 +54,9 @@ class Namespaces:
                     found[param.data_ptr()] = type(root).__name__
         return found
 
-    def _look_at(self, frame: FrameType, name: str, value: Any, live: dict[int, str]) -> None:
+    def _look_at(
+        self, frame: FrameType, scope: Scope, name: str, value: Any, live: dict[int, str]
+    ) -> None:
         short = name.rsplit(".", 1)[-1]
         if isinstance(value, Mapping) and PROMISES.search(short):
             tensors = [v for v in value.values() if isinstance(v, torch.Tensor) and v.numel()]
@@ -60,7 +64,7 @@ class Namespaces:
             if shared:
                 self._alias(frame, name, "state", shared[0])
         elif isinstance(value, nn.Module) and PROMISES.search(short):
-            other = self._other_name(frame, name, value)
+            other = _other_name(scope, value)
             if other:
                 self._alias(frame, name, "module", other)
         elif isinstance(value, torch.Tensor) and value.grad_fn is not None:
@@ -70,12 +74,6 @@ class Namespaces:
             held = [v for v in value[:MOST_ITEMS] if isinstance(v, torch.Tensor) and v.grad_fn]
             if len(held) == min(len(value), MOST_ITEMS):
                 self._graph(frame, name, len(value))
-
-    def _other_name(self, frame: FrameType, name: str, value: nn.Module) -> str:
-        for other, candidate in variables(frame):
-            if candidate is value and not PROMISES.search(other.rsplit(".", 1)[-1]):
-                return other
-        return ""
 
     def _alias(self, frame: FrameType, name: str, kind: str, of: str) -> None:
         place = _assignment(frame, name)
@@ -98,7 +96,26 @@ def user_frames() -> Iterator[FrameType]:
 
 def variables(frame: FrameType) -> Iterator[tuple[str, Any]]:
     """The names and values that a frame sees, and the attributes of its own objects."""
-    for name, value in [*frame.f_locals.items(), *frame.f_globals.items()]:
+    for scope in _scopes(frame):
+        yield from _named(scope)
+
+
+def _scopes(frame: FrameType) -> list[Scope]:
+    """Local and global names: what a function calls ``model`` need not be the global one."""
+    top = frame.f_locals is frame.f_globals
+    return [frame.f_globals] if top else [frame.f_locals, frame.f_globals]
+
+
+def _other_name(scope: Scope, value: nn.Module) -> str:
+    """A name in the same scope that promises no copy, and means the same object."""
+    for other, candidate in _named(scope):
+        if candidate is value and not PROMISES.search(other.rsplit(".", 1)[-1]):
+            return other
+    return ""
+
+
+def _named(scope: Scope) -> Iterator[tuple[str, Any]]:
+    for name, value in list(scope.items()):
         if name.startswith("__"):
             continue
         yield name, value

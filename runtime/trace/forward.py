@@ -46,6 +46,8 @@ class ModuleFacts:
     calls: int = 0
     place: Place | None = None
     fresh: bool = False
+    # What a layer was given that takes (sequence, batch, features).
+    sequence_first: list[int] = field(default_factory=list)
 
 
 @dataclass

@@ -18,6 +18,7 @@ from trainlint.runtime.trace import (
     GroupFacts,
     LoaderPass,
     LossCall,
+    ModuleFacts,
     RootCall,
     Trace,
     from_json,
@@ -221,3 +222,25 @@ def test_a_loss_that_leaps_up_and_comes_back_warns() -> None:
     fixed = healthy(12)
     fixed.steps[1].loss = 1000.0
     assert levels(healthy(), fixed=fixed)["fixed-batch-not-learned"] is Level.WARN
+
+
+def test_graphs_that_pile_up_within_an_epoch_warn() -> None:
+    trace = healthy(10)
+    for position, step in enumerate(trace.steps):
+        step.live_losses = position % 8
+    assert levels(trace)["loss-accumulate-graph"] is Level.WARN
+    for position, step in enumerate(trace.steps):
+        step.live_losses = position % 3
+    assert "loss-accumulate-graph" not in levels(trace)
+
+
+def test_a_batch_in_the_place_of_the_sequence_warns() -> None:
+    trace = healthy()
+    trace.passes = [LoaderPass(0, HERE, 0, "Pictures", 0, 0, batch_size=16, backwards=8)]
+    layer = ModuleFacts(
+        "encoder.attention", "MultiheadAttention", "ViT", sequence_first=[16, 17, 32]
+    )
+    trace.modules = [layer]
+    assert levels(trace)["mha-batch-first"] is Level.WARN
+    layer.sequence_first = [17, 16, 32]
+    assert "mha-batch-first" not in levels(trace)
