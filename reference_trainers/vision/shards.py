@@ -5,8 +5,8 @@ When to use    Millions of files. Opening each is slow on any disk and hopeless 
                memory-mapped file, it feeds the fastest GPUs.
 Source         Aizman et al. 2020, WebDataset (arXiv:2001.01858); Leclerc et al. 2023, FFCV
                (arXiv:2306.12517); their documentation for the calls.
-Expected       scikit-learn's 8x8 digits, written as eight shards of PNG first, 1 core: above 93 %
-               validation accuracy in about 25 s.
+Expected       scikit-learn's 8x8 digits, written as eight shards of PNG first, 1 core: above 96 %
+               validation accuracy in about 40 s.
 Full scale     --data /shards (train-*.tar and val-*.tar; members <key>.jpg and <key>.cls), --device
                cuda --amp --image-size 224 --steps 450000 --batch-size 256 --lr 0.1 --workers 16
                --buffer 5000 --checkpoint-every 1000. --loader ffcv: the same folder with
@@ -521,7 +521,7 @@ def main() -> None:
     print(f"\nval_accuracy:     {val_accuracy:.4f}")
     print(f"val_loss:         {val_loss:.4f}")
     print(f"without_ema:      {raw_accuracy:.4f}")
-    print("target:           val_accuracy >= 0.93")
+    print("target:           val_accuracy >= 0.96")
     print(f"training_seconds: {time.perf_counter() - started:.1f}")
     print(f"checkpoints:      {out}")
 
