@@ -64,7 +64,8 @@ def test_strategies(transfer: Any) -> None:
 
 @pytest.mark.parametrize("strategy", ["head", "gradual", "layerwise"])
 def test_frozen_stages_do_not_move(strategy: str, tmp_path: Path) -> None:
-    flags = (f"--strategy={strategy}", "--checkpoint-every=1", "--keep=100", "--epochs=5")
+    flags = ("--checkpoint-every=1", "--keep=100", "--epochs=5", "--pretrain-epochs=1")
+    flags = (f"--strategy={strategy}", *flags)
     finish("fine_tuning/transfer.py", tmp_path, *flags)
     files = sorted(tmp_path.glob("step_*.pt"))
     first, last = (torch.load(f, weights_only=True)["model"] for f in (files[0], files[-1]))
@@ -96,7 +97,7 @@ def test_merged_equals_adapted(lora: Any) -> None:
 
 
 def test_only_adapters_move(tmp_path: Path) -> None:
-    flags = ("--checkpoint-every=1", "--keep=100", "--steps=6")
+    flags = ("--checkpoint-every=1", "--keep=100", "--steps=6", "--pretrain-epochs=1")
     finish("fine_tuning/lora.py", tmp_path, *flags)
     files = sorted(tmp_path.glob("step_*.pt"))
     first, last = (torch.load(f, weights_only=True)["model"] for f in (files[0], files[-1]))
@@ -131,8 +132,8 @@ def test_padding_changes_nothing(instruction: Any) -> None:
 @pytest.mark.parametrize(
     "flags",
     [
-        ("fine_tuning/transfer.py", "--epochs=10"),
-        ("fine_tuning/lora.py", "--epochs=5"),
+        ("fine_tuning/transfer.py", "--epochs=10", "--pretrain-epochs=1"),
+        ("fine_tuning/lora.py", "--steps=45", "--pretrain-epochs=1"),
         ("fine_tuning/instruction_tuning.py", "--steps=40", "--pretrain-steps=3", "--width=32"),
     ],
 )

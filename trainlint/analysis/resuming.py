@@ -26,6 +26,9 @@ _KEYS = {
 # Follows the epoch that it is given, or that the optimizer remembers.
 _REPLAYED = re.compile(r"last_epoch|sched\w*\.step\(\s*[\w.]*(epoch|step|iter)")
 _IS_TOLD = re.compile(r"start_?epoch|\.epoch\b|start_?step|global_?step|offset")
+# Distributed checkpoints restore an optimizer by these.
+_STATE_DICTS = "torch.distributed.checkpoint.state_dict."
+_SETS_OPTIMIZER = (_STATE_DICTS + "set_optimizer_state_dict", _STATE_DICTS + "set_state_dict")
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -126,7 +129,7 @@ def _restored_parts(file: FileModel, load: ast.Call) -> set[Role] | None:
     name = bound_name(file, load)
     if name is not None and _is_handed_on(file, load, name):
         return None
-    found: set[Role] = set()
+    found: set[Role] = {Role.OPTIMIZER} if any(file.calls(*_SETS_OPTIMIZER)) else set()
     for call in file.nodes(ast.Call):
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "load_state_dict":
             continue
