@@ -100,10 +100,10 @@ def _print_not_checked(
     console.print()
     console.print(Text("not checked", style="bold"))
     for phase, reason in skipped.items():
-        console.print(f"  {phase}: {escape(reason)}", highlight=False)
+        console.print(f"  {phase}: {escape(reason)}", highlight=False, style="dim")
     for reason, rules in by_reason.items():
         names = ", ".join(rules) if verbose or len(rules) < 4 else f"{len(rules)} checks"
-        console.print(f"  {escape(names)}: {escape(reason)}", highlight=False)
+        console.print(f"  {escape(names)}: {escape(reason)}", highlight=False, style="dim")
 
 
 def _print_files(trace: Trace, console: Console) -> None:

@@ -17,9 +17,10 @@ from trainlint.runtime.evidence import Evidence
 from trainlint.runtime.judge import judge
 from trainlint.runtime.report.figures import all_figures
 from trainlint.runtime.report.html import render
+from trainlint.runtime.report.memory import batch_that_fits, memory_line
 from trainlint.runtime.report.result import Report, describe_json
 from trainlint.runtime.report.terminal import print_report
-from trainlint.runtime.trace import Ending
+from trainlint.runtime.trace import Ending, MemoryFacts
 
 
 def _report(stale: bool = False) -> Report:
@@ -73,15 +74,61 @@ def test_html_is_one_file_without_network() -> None:
     assert {"loss", "update-ratio"} <= {f.name for f in all_figures(_report().evidence)}
 
 
+FRAME = """<body><iframe id="frame" src="report.html" width="{width}" height="900"></iframe><script>
+onload = () => setTimeout(() => {{
+  const page = document.getElementById('frame').contentDocument;
+  const seen = document.createElement('p');
+  const plots = [...page.querySelectorAll('.plot')];
+  seen.textContent = JSON.stringify({{
+    plots: plots.length,
+    drawn: plots.filter(plot => plot.querySelector('.main-svg path')).length,
+    wide: page.documentElement.scrollWidth,
+    back: getComputedStyle(page.body).backgroundColor,
+  }});
+  document.body.append(seen);
+}}, 3000);
+</script></body>"""
+
+
 @pytest.mark.slow
-def test_html_draws_in_a_real_browser(tmp_path: Path) -> None:
+@pytest.mark.parametrize("width", [390, 1200], ids=["phone", "desktop"])
+@pytest.mark.parametrize("scheme", ["dark", "light"])
+def test_html_draws_in_a_real_browser(tmp_path: Path, width: int, scheme: str) -> None:
     chromium = shutil.which("chromium")
     if chromium is None:
-        pytest.skip("chromium is not installed")
-    page = tmp_path / "report.html"
-    page.write_text(render(_report()), encoding="utf-8")
+        pytest.skip("chromium is not installed: apt-get install chromium")
+    (tmp_path / "report.html").write_text(render(_report(stale=True)), encoding="utf-8")
+    frame = tmp_path / "frame.html"
+    frame.write_text(FRAME.format(width=width))
     command = [chromium, "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom"]
-    command += ["--enable-logging=stderr", "--virtual-time-budget=8000", page.as_uri()]
+    command += ["--allow-file-access-from-files", f"--user-data-dir={tmp_path / 'profile'}"]
+    command += [f"--blink-settings=preferredColorScheme={int(scheme == 'light')}"]
+    command += ["--enable-logging=stderr", "--virtual-time-budget=10000", frame.as_uri()]
     shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-    assert shown.stdout.count("main-svg") >= 4
     assert not re.search(r"CONSOLE.*(error|Uncaught)", shown.stderr, re.IGNORECASE)
+    seen = json.loads(re.search(r"<p>(.*?)</p>", shown.stdout).group(1))  # type: ignore[union-attr]
+    assert seen["drawn"] == seen["plots"] >= 4
+    assert seen["wide"] <= width
+    dark = max(int(part) for part in re.findall(r"\d+", seen["back"])) < 64
+    assert dark == (scheme == "dark")
+
+
+def test_memory_says_which_batch_would_fit() -> None:
+    memory = MemoryFacts(weights=10, gradients=10, optimizer=20, activations=640, peak=700)
+    memory.batch, memory.capacity = 32, 2**11
+    assert batch_that_fits(memory) == 89  # (0.9 * 2048 - 60) / (640 / 32)
+    assert memory_line(memory).endswith(
+        "at batch 32; peak 700 B; about batch 89 would fit in 2.0 KiB"
+    )
+    memory.activations = 0
+    assert batch_that_fits(memory) is None
+    assert "would fit" not in memory_line(memory)
+
+
+def test_the_rank_that_broke_first_is_shown() -> None:
+    first, second = healthy(), healthy()
+    second.rank = 1
+    second.ending = Ending("crashed", "ValueError: no", "Traceback ...", at=1.0)
+    first.ending = Ending("crashed", "RuntimeError: Connection closed by peer", at=2.0)
+    evidence = Evidence("train.py", observe=first, ranks=[first, second])
+    assert Report(evidence, judge(evidence)).broken == "rank 1 crashed: ValueError: no"
