@@ -39,18 +39,23 @@ def check(evidence: Evidence) -> Iterator[Result]:
     if len({str(c.place) for c in calls}) > 1 or not plain or classes < 2 or call.target is None:
         yield NotChecked(RULE, "the loss is not one plain mean cross entropy")
         return
-    ratio = first.value / math.log(classes)
+    # Divided by the number of micro-batches, as accumulation does; the scale of a GradScaler has
+    # been taken off already.
+    divided = any(name.startswith("Div") for name in first.graph[:2])
+    parts = [s.backwards for s in evidence.trace.steps[:1] if divided]
+    value = first.value * max([1, *parts])
+    ratio = value / math.log(classes)
     targets = math.prod(call.target.shape)
     if call.target.ignored is None or targets < LEAST_TARGETS or TOO_LOW < ratio < TOO_HIGH:
         return
     entropy = call.options.get("entropy")
-    if ratio <= TOO_LOW and isinstance(entropy, float) and first.value > TOO_LOW * entropy:
+    if ratio <= TOO_LOW and isinstance(entropy, float) and value > TOO_LOW * entropy:
         return
     yield Finding(
         RULE,
         Level.WARN,
         f"the first loss is {ratio:.2g} times that of an uninformed model",
-        f"loss {first.value:.4g}, ln {classes} = {math.log(classes):.4g}; clean programs start "
+        f"loss {value:.4g}, ln {classes} = {math.log(classes):.4g}; clean programs start "
         "between 0.96 and 1.42 times that",
         "too high: check the initialisation of the last layer, input scale and labels; "
         "too low: check that the target is not among the inputs",

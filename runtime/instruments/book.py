@@ -23,6 +23,11 @@ def is_norm(module: nn.Module) -> bool:
     return isinstance(module, _NORMS) or "norm" in type(module).__name__.lower()
 
 
+def is_sharded(tensor: torch.Tensor | None) -> bool:
+    """Whether each rank holds a slice of the tensor."""
+    return hasattr(tensor, "_local_tensor")
+
+
 def _kind(name: str, param: torch.Tensor, owner: nn.Module | None) -> str:
     if owner is not None and is_norm(owner):
         return "norm"
@@ -40,6 +45,7 @@ class ParamBook:
         self.recorder = recorder
         self._known: dict[int, tuple[int, weakref.ref[torch.Tensor]]] = {}
         self._tensors: list[weakref.ref[torch.Tensor]] = []
+        self._places: dict[tuple[int, str], int] = {}
         self._named_roots: dict[int, int] = {}
         self._module_names: dict[int, tuple[weakref.ref[nn.Module], str]] = {}
 
@@ -68,6 +74,18 @@ class ParamBook:
             record.module = type(owner).__name__ if owner is not None else ""
         return index
 
+    def index_in(self, module: nn.Module, name: str, param: torch.Tensor) -> int:
+        """The position of a parameter of a module that is running.
+
+        FSDP puts the gathered weights in the place of the sharded ones while a module runs; they
+        are the same parameter.
+        """
+        known = self._places.get((id(module), name))
+        held = None if known is None else self.tensor(known)
+        if known is not None and is_sharded(held) and not is_sharded(param):
+            return known
+        return self.index_of(param, name, module)
+
     def tensor(self, index: int) -> torch.Tensor | None:
         """The live parameter at a position."""
         return self._tensors[index]()
@@ -90,6 +108,7 @@ class ParamBook:
                     full = f"{path}.{local}" if path else local
                     index = self.index_of(param, full, module)
                     self.facts[index].root = self.facts[index].root or root_name
+                    self._places[id(module), local] = index
 
     def module_name(self, module: nn.Module) -> str:
         """The qualified name below the root, or the class name."""

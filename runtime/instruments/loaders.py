@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import sys
 import time
 import weakref
 from collections.abc import Callable
+from opcode import opname
+from types import FrameType
 from typing import Any
 
 import torch
@@ -16,6 +19,7 @@ from trainlint.runtime.instruments.modules import Modules
 from trainlint.runtime.instruments.optimizers import Optimizers
 from trainlint.runtime.instruments.tensors import fingerprint, tensors_in
 from trainlint.runtime.patches import Patches
+from trainlint.runtime.places import is_user_file
 from trainlint.runtime.recorder import Recorder, guarded
 from trainlint.runtime.trace import LoaderPass, Overlap, Step
 
@@ -71,7 +75,7 @@ class Loaders:
                 return original(iterator)
             self.recorder.stop_if_done()
             facts = self.recorder.trace.passes[self._passes[iterator]]
-            if self._cut(facts):
+            if self._cut(facts) and ends_are_expected(sys._getframe(1)):
                 facts.cut = True
                 self._drawn_since.discard(self._passes[iterator])
                 raise StopIteration
@@ -201,6 +205,14 @@ class Loaders:
                 shared = len(left & right)
                 overlap = Overlap(first, second, shared, min(len(left), len(right)))
                 self.recorder.trace.overlaps.append(overlap)
+
+
+def ends_are_expected(caller: FrameType) -> bool:
+    """Whether a loader may end early: a script that counts batches itself and calls ``next`` does
+    not expect it, a ``for`` loop does, and so do libraries.
+    """
+    looping = opname[caller.f_code.co_code[caller.f_lasti]] == "FOR_ITER"
+    return looping or not is_user_file(caller.f_code.co_filename)
 
 
 def _length(loader: Any) -> int | None:

@@ -179,12 +179,13 @@ class Modules:
         own = [(n, p) for n, p in module._parameters.items() if p is not None]
         if own:
             self._order += 1
-        for name, param in own:
-            facts = self.book.facts[self.book.index_of(param, name, module)]
+        positions = [self.book.index_in(module, name, param) for name, param in own]
+        for position in positions:
+            facts = self.book.facts[position]
             facts.order = self._order if facts.order is None else facts.order
             facts.ran_with_grad |= grad
             facts.ran_without_grad |= not grad
-        self._describe(module, [self.book.index_of(p) for _, p in own])
+        self._describe(module, positions)
 
     def _describe(self, module: nn.Module, params: list[int]) -> None:
         if id(module) in self._facts or len(self.recorder.trace.modules) >= MOST_MODULES:

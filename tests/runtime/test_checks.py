@@ -13,6 +13,7 @@ from trainlint.runtime.findings import Level, NotChecked
 from trainlint.runtime.judge import all_checks, judge
 from trainlint.runtime.trace import (
     Alias,
+    Backward,
     Event,
     ExtraForward,
     GroupFacts,
@@ -20,6 +21,7 @@ from trainlint.runtime.trace import (
     LossCall,
     ModuleFacts,
     RootCall,
+    TensorFacts,
     Trace,
     from_json,
     to_json,
@@ -244,3 +246,14 @@ def test_a_batch_in_the_place_of_the_sequence_warns() -> None:
     assert levels(trace)["mha-batch-first"] is Level.WARN
     layer.sequence_first = [17, 16, 32]
     assert "mha-batch-first" not in levels(trace)
+
+
+def test_the_first_loss_of_accumulation_is_put_together() -> None:
+    trace = healthy()
+    prediction = facts(-0.1, 0.1, [8, 10])
+    target = TensorFacts([8], "int64", low=0, high=9, ignored=0.0)
+    trace.losses = [LossCall("cross_entropy", HERE, 0, True, prediction, target, classes=10)]
+    trace.backwards = [Backward(HERE, 0, 2.3 / 4, graph=["DivBackward0", "NllLossBackward0"])]
+    assert levels(trace)["loss-at-start"] is Level.WARN
+    trace.steps[0].backwards = 4
+    assert "loss-at-start" not in levels(trace)
