@@ -48,7 +48,7 @@ from torch.utils.data import DataLoader, Sampler
 class Settings:
     data: str = ""  # file of JSON lines with "request" and "answer"; empty: Python's own functions
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 2
+    epochs: int = 1
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
@@ -56,7 +56,7 @@ class Settings:
     log: Literal["none", "csv", "tensorboard"] = "none"
     log_every: int = 10
     amp: bool = False  # bfloat16 where the device has it, else float16 with loss scaling
-    pretrain_steps: int = 250  # of the stand-in for a downloaded base model
+    pretrain_steps: int = 200  # of the stand-in for a downloaded base model
     context: int = 128  # tokens of request and answer together; longer pairs are left out
     width: int = 64
     layers: int = 3
@@ -394,7 +394,7 @@ def main() -> None:
     train_pairs = [p for p in train_pairs if len(p.request) + len(p.answer) <= longest]
     val_pairs = [p for p in val_pairs if len(p.request) + len(p.answer) <= longest]
     sampler = ResumableSampler(train_pairs, settings.seed)
-    train_loader = DataLoader(
+    train_loader: DataLoader[Any] = DataLoader(
         train_pairs,  # type: ignore[arg-type]
         batch_size=settings.batch_size,
         sampler=sampler,
@@ -403,7 +403,7 @@ def main() -> None:
         pin_memory=device.type == "cuda",  # makes the copy to the device asynchronous
         generator=torch.Generator(),  # its own: starting an epoch must not move the global stream
     )
-    val_loader = DataLoader(
+    val_loader: DataLoader[Any] = DataLoader(
         val_pairs,  # type: ignore[arg-type]
         batch_size=4 * settings.batch_size,
         collate_fn=collate,

@@ -20,6 +20,7 @@ Resume         Checkpoints go to --out. Start the same command again with --resu
 
 import argparse
 import csv
+import math
 import os
 import random
 import tempfile
@@ -102,7 +103,8 @@ def join_ranks(settings: Settings) -> tuple[int, int, torch.device]:
     torchrun sets the variables. Without it, one process is a group of its own: one code path.
     """
     if "RANK" not in os.environ:
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        store = dist.HashStore()  # type: ignore[attr-defined]
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
         return 0, 1, torch.device("cuda", 0) if settings.device == "cuda" else torch.device("cpu")
     if settings.device == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -219,7 +221,8 @@ def build_model(settings: Settings, classes: int) -> nn.Module:
         full: nn.Module = resnet50(weights=None, num_classes=classes, zero_init_residual=True)
         # Before wrapping. With 256 pictures a rank the ranks' own statistics do as well; with few
         # pictures a rank they do not.
-        return nn.SyncBatchNorm.convert_sync_batchnorm(full)
+        synchronous: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(full)
+        return synchronous
     # Group norm needs no statistics, so that the ranks' number cannot matter at all.
     return nn.Sequential(
         nn.Conv2d(1, 24, 3, padding=1),
@@ -242,7 +245,7 @@ def scaled(base: float, settings: Settings) -> float:
     the gradient, noise included (Malladi et al.).
     """
     k = settings.global_batch / settings.base_batch
-    return base * {"linear": k, "sqrt": k**0.5, "none": 1.0}[settings.scaling]
+    return base * {"linear": k, "sqrt": math.sqrt(k), "none": 1.0}[settings.scaling]
 
 
 @torch.no_grad()

@@ -24,6 +24,7 @@ Resume         Checkpoints go to --out. Start the same command again with --resu
 
 import argparse
 import csv
+import math
 import os
 import random
 import shutil
@@ -116,7 +117,8 @@ def join_ranks(settings: Settings) -> tuple[int, int, torch.device]:
     torchrun sets the variables. Without it, one process is a group of its own: one code path.
     """
     if "RANK" not in os.environ:
-        dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+        store = dist.HashStore()  # type: ignore[attr-defined]
+        dist.init_process_group("gloo", store=store, rank=0, world_size=1)
         return 0, 1, torch.device("cuda", 0) if settings.device == "cuda" else torch.device("cpu")
     if settings.device == "cuda":
         device = torch.device("cuda", int(os.environ["LOCAL_RANK"]))
@@ -311,7 +313,7 @@ def scaled(base: float, settings: Settings) -> float:
     the gradient, noise included (Malladi et al.).
     """
     k = settings.global_batch / settings.base_batch
-    return base * {"linear": k, "sqrt": k**0.5, "none": 1.0}[settings.scaling]
+    return base * {"linear": k, "sqrt": math.sqrt(k), "none": 1.0}[settings.scaling]
 
 
 @torch.no_grad()
@@ -498,7 +500,7 @@ def main() -> None:
             "ema": get_model_state_dict(ema),
             "optimizer": get_optimizer_state_dict(model, optimizer),
         }
-        dcp.load(shards, checkpoint_id=newest)
+        dcp.load(shards, checkpoint_id=newest)  # type: ignore[attr-defined]
         set_model_state_dict(model, shards["model"])
         set_model_state_dict(ema, shards["ema"])
         set_optimizer_state_dict(model, optimizer, shards["optimizer"])
@@ -530,7 +532,8 @@ def main() -> None:
             "ema": get_model_state_dict(ema),
             "optimizer": get_optimizer_state_dict(model, optimizer),
         }
-        dcp.save(shards, checkpoint_id=partial)  # comes back when every rank has written
+        # Comes back when every rank has written.
+        dcp.save(shards, checkpoint_id=partial)  # type: ignore[attr-defined]
         if rank == 0:
             state = {
                 "step": step,
