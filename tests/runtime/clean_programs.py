@@ -17,6 +17,7 @@ from case import Case
 from mutations import PROGRAMS
 
 TRAINERS = Path(__file__).parents[2] / "reference_trainers"
+_NO_FIXED_BATCH = ("--no-fixed-batch",)
 # Trainers that prepare for a while (pretraining, or three trainings) are told to hurry.
 _TRAINER_ARGUMENTS = {
     "fine_tuning/instruction_tuning": ("--pretrain-steps", "20"),
@@ -41,14 +42,21 @@ def _copy_file(path: Path, folder: Path) -> None:
 
 
 def reference_trainers() -> list[Case]:
-    """Every recipe, with its defaults."""
+    """Every recipe, with its defaults; on one core, their fixed batches would take half an hour."""
     cases = []
     for path in sorted(TRAINERS.glob("*/*.py")):
         if path.name != "__init__.py":
             name = path.relative_to(TRAINERS).with_suffix("").as_posix()
             arguments = _TRAINER_ARGUMENTS.get(name, ())
-            prepare = partial(_copy_file, path)
-            cases.append(Case(name, "reference trainer", path.name, prepare, arguments=arguments))
+            case = Case(
+                name,
+                "reference trainer",
+                path.name,
+                partial(_copy_file, path),
+                options=_NO_FIXED_BATCH,
+                arguments=arguments,
+            )
+            cases.append(case)
     return cases
 
 
@@ -70,7 +78,6 @@ def _beside(stand_in: Callable[[Path], None], name: str) -> Callable[[Path], Non
 
 
 _DIGITS = _beside(stand_ins.digits, "data")
-_NO_FIXED_BATCH = ("--no-fixed-batch",)
 # The larger networks skip the fixed batch, which would take minutes on one core.
 _EXAMPLES = (
     _Example("mnist", ("--epochs", "2", "--batch-size", "16"), _DIGITS),
