@@ -66,7 +66,7 @@ class Settings:
     accumulate: int = 2  # micro-batches a step
     optimizer: Literal["adamw", "fused", "8bit"] = "adamw"
     checkpoint_activations: bool = False
-    micro_batch: int = 8  # documents a forward pass: as many as fit the memory
+    micro_batch: int = 4  # documents a forward pass: as many as fit the memory
     context: int = 128  # longer documents are cut
     width: int = 64
     layers: int = 3
@@ -389,7 +389,7 @@ def main() -> None:
     )
     val_loader: DataLoader[Any] = DataLoader(
         val_documents,  # type: ignore[arg-type]
-        batch_size=2 * settings.micro_batch,
+        batch_size=8 * settings.micro_batch,  # nothing is kept for a backward pass
         collate_fn=lambda documents: collate(documents, settings.context),
         pin_memory=device.type == "cuda",
         generator=torch.Generator(),

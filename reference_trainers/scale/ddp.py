@@ -11,7 +11,7 @@ Expected       scikit-learn's 8x8 digits, 1 core, 1 rank: above 95 % validation 
 Full scale     torchrun --nproc-per-node 8 --nnodes 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400
                ddp.py --data /imagenet --device cuda --amp --epochs 90 --global-batch 8192
                --micro-batch 256 --base-batch 256 --optimizer sgd --base-lr 0.1 --scaling linear
-               --base-warmup-steps 500 --workers 8 (a folder with train/<class>/*.jpg and
+               --base-warmup-steps 780 --workers 8 (a folder with train/<class>/*.jpg and
                val/<class>/*.jpg; ResNet-50, about 76 %).
 Resume         Checkpoints go to --out. Start the same command again with --resume: with as many
                ranks as before the run goes on to the last bit (on CPUs) as if it had never been
@@ -420,10 +420,11 @@ def main() -> None:
         optimizer = torch.optim.SGD(
             groups, lr=lr, momentum=0.9, weight_decay=settings.weight_decay, nesterov=True
         )
-    # Warm-up in samples, not in steps, would be base_warmup * base_batch / global_batch steps. But
-    # a larger rate needs a longer way up: scaled by the same factor k, it is k * that in samples.
+    # A larger rate needs a longer way up: k times the batch, k times the samples. (As many steps,
+    # then; the same epochs would be k times fewer. Goyal et al. warm up for 5 epochs at 8192.)
     growth = max(1.0, settings.global_batch / settings.base_batch)
-    warmup_steps = max(1, round(settings.base_warmup_steps * growth))
+    warmup_samples = settings.base_warmup_steps * settings.base_batch * growth
+    warmup_steps = max(1, round(warmup_samples / settings.global_batch))
 
     def lr_share(step: int) -> float:
         """Linear warm-up, then linear decay to zero."""

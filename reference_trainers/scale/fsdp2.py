@@ -472,10 +472,11 @@ def main() -> None:
     groups: list[dict[str, Any]] = [{"params": weights}, {"params": others, "weight_decay": 0.0}]
     lr = scaled(settings.base_lr, settings)
     optimizer = torch.optim.AdamW(groups, lr=lr, weight_decay=settings.weight_decay)
-    # Warm-up in samples, not in steps, would be base_warmup * base_batch / global_batch steps. But
-    # a larger rate needs a longer way up: scaled by the same factor k, it is k * that in samples.
+    # A larger rate needs a longer way up: k times the batch, k times the samples. (As many steps,
+    # then; the same epochs would be k times fewer. Goyal et al. warm up for 5 epochs at 8192.)
     growth = max(1.0, settings.global_batch / settings.base_batch)
-    warmup_steps = max(1, round(settings.base_warmup_steps * growth))
+    warmup_samples = settings.base_warmup_steps * settings.base_batch * growth
+    warmup_steps = max(1, round(warmup_samples / settings.global_batch))
 
     def lr_share(step: int) -> float:
         """Linear warm-up, then linear decay to zero."""
