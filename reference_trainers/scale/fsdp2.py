@@ -316,6 +316,17 @@ def scaled(base: float, settings: Settings) -> float:
     return base * {"linear": k, "sqrt": math.sqrt(k), "none": 1.0}[settings.scaling]
 
 
+def warmup_steps(settings: Settings) -> int:
+    """Steps of warm-up. A larger rate needs a longer way up: k times the batch, k times the data.
+
+    As many steps, then, where k is above 1; equal epochs would be k times fewer. (Goyal et al. warm
+    up for 5 epochs, 780 steps, at 8192.)
+    """
+    growth = max(1.0, settings.global_batch / settings.base_batch)
+    samples = settings.base_warmup_steps * settings.base_batch * growth
+    return max(1, round(samples / settings.global_batch))
+
+
 @torch.no_grad()
 def evaluate(
     model: nn.Module, loader: DataLoader[Any], length: int, rank: int, ranks: int
@@ -472,16 +483,12 @@ def main() -> None:
     groups: list[dict[str, Any]] = [{"params": weights}, {"params": others, "weight_decay": 0.0}]
     lr = scaled(settings.base_lr, settings)
     optimizer = torch.optim.AdamW(groups, lr=lr, weight_decay=settings.weight_decay)
-    # A larger rate needs a longer way up: k times the batch, k times the samples. (As many steps,
-    # then; the same epochs would be k times fewer. Goyal et al. warm up for 5 epochs at 8192.)
-    growth = max(1.0, settings.global_batch / settings.base_batch)
-    warmup_samples = settings.base_warmup_steps * settings.base_batch * growth
-    warmup_steps = max(1, round(warmup_samples / settings.global_batch))
+    rise = warmup_steps(settings)
 
     def lr_share(step: int) -> float:
         """Linear warm-up, then linear decay to zero."""
-        rising = (step + 1) / warmup_steps
-        falling = (total_steps - step) / max(1, total_steps - warmup_steps)
+        rising = (step + 1) / rise
+        falling = (total_steps - step) / max(1, total_steps - rise)
         return max(0.0, min(rising, falling, 1.0))
 
     scheduler = torch.optim.lr_scheduler.LambdaLR(optimizer, lr_share)

@@ -88,6 +88,19 @@ def test_learning_rates_follow_the_batch(recipe: str) -> None:
 
 
 @pytest.mark.parametrize("recipe", RECIPES)
+def test_warm_up_grows_with_the_batch_in_samples(recipe: str) -> None:
+    module = load(recipe)
+
+    def samples(batch: int) -> int:
+        settings = module.Settings(global_batch=batch, base_batch=64, base_warmup_steps=10)
+        return int(module.warmup_steps(settings)) * batch
+
+    assert samples(64) == 640
+    assert samples(1024) == 16 * 640
+    assert samples(16) == 640  # a smaller batch needs no shorter one
+
+
+@pytest.mark.parametrize("recipe", RECIPES)
 def test_every_number_of_ranks_sees_the_same_batches(recipe: str) -> None:
     module = load(recipe)
 
