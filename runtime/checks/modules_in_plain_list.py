@@ -33,12 +33,15 @@ def check(evidence: Evidence) -> Iterator[Result]:
         (bare, Level.WARN, "train() and eval() do not reach them"),
     ):
         if modules:
+            root, count = modules[0].root, len(modules)
             yield Finding(
                 RULE,
                 level,
-                f"{len(modules)} layers of {modules[0].root} are not registered",
-                f"{', '.join(sorted({m.cls for m in modules}))} ran inside {modules[0].root}, "
-                f"but are not among its modules: {effect}",
+                f"{count} layers of {root} are not registered"
+                if count > 1
+                else f"a layer of {root} is not registered",
+                f"{', '.join(sorted({m.cls for m in modules}))} modules run inside {root} without "
+                f"being among its modules: {effect}",
                 "keep them in nn.ModuleList or nn.ModuleDict, or assign them to attributes",
                 modules[0].place,
             )

@@ -23,6 +23,8 @@ _HEADLINES = {
     "fix before training": "bold red",
 }
 TRACEBACK_LINES = 12
+# The one reason that matters where nothing was trained; --verbose has the others.
+NO_STEP = "no optimizer step was seen"
 
 
 def print_report(report: Report, console: Console, verbose: bool = False) -> None:
@@ -37,7 +39,10 @@ def print_report(report: Report, console: Console, verbose: bool = False) -> Non
         console.print()
         console.print(Text("memory:", style="bold"), line, highlight=False)
     _print_static(report.static, console)
-    _print_not_checked(report.verdict.not_checked, report.evidence.skipped, console, verbose)
+    entries = report.verdict.not_checked
+    if not report.evidence.trace.steps and not verbose:
+        entries = [NotChecked("", NO_STEP) for _ in entries]
+    _print_not_checked(entries, report.evidence.skipped, console, verbose)
     _print_files(report.evidence.trace, console)
 
 

@@ -31,6 +31,14 @@ def test_probe_restores_the_model() -> None:
     assert all(torch.equal(before[k], after[k]) for k in before)
 
 
+def test_the_package_itself_offers_the_probe() -> None:
+    import trainlint
+    from trainlint import runtime
+
+    assert trainlint.probe is runtime.probe
+    assert trainlint.assert_trains is runtime.assert_trains
+
+
 def test_torch_is_left_as_it_was() -> None:
     from trainlint.runtime import probe
 
