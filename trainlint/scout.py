@@ -53,6 +53,12 @@ class Glance:
         """The identifiers, one on a line: less to search than the file."""
         return b"\n".join(self.identifiers)
 
+    def identifier_around(self, match: re.Match[bytes]) -> bytes:
+        """The whole identifier of which a match is a part."""
+        listed = self.identifier_list
+        start, end = listed.rfind(b"\n", 0, match.start()) + 1, listed.find(b"\n", match.end())
+        return listed[start:] if end < 0 else listed[start:end]
+
     @cached_property
     def small_letters(self) -> bytes:
         """The list of identifiers without capitals."""
@@ -119,28 +125,8 @@ class _PartInAnyCase(_PartOfIdentifier):
         return any(part in identifiers for part in self._parts)
 
 
-class _IdentifierLike(Scout):
-    def __init__(self, regex: bytes) -> None:
-        self._regex = regex
-
-    @cached_property
-    def _compiled(self) -> re.Pattern[bytes]:
-        return re.compile(self._regex, re.MULTILINE)
-
-    def suspects(self, glance: Glance) -> bool:
-        return self._compiled.search(glance.identifier_list) is not None
-
-
-class _Text(Scout):
-    def __init__(self, *alternatives: str) -> None:
-        self._alternatives = tuple(each.encode() for each in alternatives)
-
-    def suspects(self, glance: Glance) -> bool:
-        return any(each in glance.source for each in self._alternatives)
-
-
-class _Pattern(Scout):
-    """Compiled when first asked: most are asked about few files, and some runs about none."""
+class _Regex(Scout):
+    """Compiled when first asked: most are asked about few files, and in some runs about none."""
 
     def __init__(self, regex: bytes) -> None:
         self._regex = regex
@@ -152,9 +138,36 @@ class _Pattern(Scout):
     def suspects(self, glance: Glance) -> bool:
         answer = glance.answers.get(self)
         if answer is None:
-            answer = self._compiled.search(glance.source) is not None
-            glance.answers[self] = answer
+            answer = glance.answers[self] = self._finds(glance)
         return answer
+
+    @abstractmethod
+    def _finds(self, glance: Glance) -> bool:
+        """Whether there is a match."""
+
+
+class _IdentifierLike(_Regex):
+    def _finds(self, glance: Glance) -> bool:
+        return self._compiled.search(glance.identifier_list) is not None
+
+
+class _Called(_Regex):
+    def _finds(self, glance: Glance) -> bool:
+        found = self._compiled.finditer(glance.identifier_list)
+        return any(glance.identifier_around(match) + b"(" in glance.source for match in found)
+
+
+class _Pattern(_Regex):
+    def _finds(self, glance: Glance) -> bool:
+        return self._compiled.search(glance.source) is not None
+
+
+class _Text(Scout):
+    def __init__(self, *alternatives: str) -> None:
+        self._alternatives = tuple(each.encode() for each in alternatives)
+
+    def suspects(self, glance: Glance) -> bool:
+        return any(each in glance.source for each in self._alternatives)
 
 
 def identifier(*alternatives: str) -> Scout:
@@ -175,6 +188,11 @@ def part_in_any_case(*alternatives: str) -> Scout:
 def identifier_like(regex: bytes) -> Scout:
     """The regular expression matches in an identifier (``^`` and ``$`` match at its ends)."""
     return _IdentifierLike(regex)
+
+
+def called(regex: bytes) -> Scout:
+    """An identifier that the regular expression matches somewhere stands before a ``(``."""
+    return _Called(regex)
 
 
 def text(*alternatives: str) -> Scout:

@@ -86,7 +86,7 @@ class ModuleInForward(Rule):
         identifier("forward")
         & identifier(*(name.rpartition(".")[2] for name in (*_DROPOUT, *_WITH_WEIGHTS)))
         & pattern(
-            rb"^([ \t]*)(?:async )?def forward\b(?:[^\n]*\n(?!\1(?:def|class|async|@)\b))*?[^\n]*?"
+            rb"\n([ \t]*)(?:async )?def forward\b(?:[^\n]*\n(?!\1(?:def|class|async|@)\b))*?[^\n]*?"
             rb"\b(?:(?:Alpha)?Dropout\d?d?|Linear|Bilinear|LazyLinear|Conv(?:Transpose)?\dd|"
             rb"BatchNorm\dd|Embedding(?:Bag)?|(?:LSTM|GRU|RNN)(?:Cell)?|MultiheadAttention|"
             rb"Transformer(?:(?:En|De)coderLayer)?|LayerNorm|GroupNorm|PReLU)\s*\("

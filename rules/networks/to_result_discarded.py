@@ -10,7 +10,7 @@ from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.tensor_expressions import is_tensor
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import ARGUMENTS, identifier, pattern
+from trainlint.scout import ARGUMENTS, Scout, identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -24,13 +24,17 @@ _RETURN_ANOTHER = frozenset(
 )  # fmt: skip
 _ONLY_TENSORS_HAVE = frozenset({"contiguous", "unsqueeze", "masked_fill"})
 _TRANSFORMS = ("torchvision.transforms.", "albumentations.")
-_STATEMENT = rb"(?:^|[;:])[ \t(]*"
-# Arguments, what is done to the result, and the end; also arguments that cannot be followed.
-_TO_THE_END = (
-    rb"(?:" + ARGUMENTS + rb"(?:\s*\.\s*\w+|\[[^\[\]]*\]|" + ARGUMENTS + rb")*"
-    rb"[ \t)]*(?:[;#\r\n]|\Z)|(?=\()(?!" + ARGUMENTS + rb"))"
-)  # fmt: skip
+_METHOD = rb"\.(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")"
 _OWN_BATCHES = ("torch_geometric", "dgl", "transformers")
+
+
+def _statement(name: bytes) -> Scout:
+    """A statement that begins with a call, or with arguments that cannot be followed."""
+    ending = (
+        rb"[\w.]*" + name + rb"\s*(?:" + ARGUMENTS + rb"(?:\s*\.\s*\w+|\[[^\[\]]*\]|" + ARGUMENTS
+        + rb")*[ \t)]*(?:[;#\r\n]|\Z)|(?=\()(?!" + ARGUMENTS + rb"))"
+    )  # fmt: skip
+    return pattern(rb"\n[ \t(]*" + ending) | pattern(rb"[;:][ \t(]*" + ending)
 
 
 class ToResultDiscarded(Rule):
@@ -77,14 +81,8 @@ class ToResultDiscarded(Rule):
 
     code = "TLN006"
     severity = Severity.ERROR
-    scout = identifier(*_RETURN_ANOTHER) & pattern(
-        _STATEMENT
-        + rb"[\w.]+\.(?:"
-        + "|".join(sorted(_RETURN_ANOTHER)).encode()
-        + rb")\s*"
-        + _TO_THE_END
-    ) | identifier("transforms", "albumentations") & pattern(
-        _STATEMENT + rb"[\w.]*\b[A-Z]\w*\s*" + _TO_THE_END
+    scout = identifier(*_RETURN_ANOTHER) & _statement(_METHOD) | (
+        identifier("transforms", "albumentations") & _statement(rb"\b[A-Z]\w*")
     )
     help = "assign the result: `x = x.to(device)`"
     fix_safety = Applicability.SAFE

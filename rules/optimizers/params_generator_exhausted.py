@@ -61,7 +61,7 @@ class ParamsGeneratorExhausted(Rule):
         identifier("parameters", "named_parameters", "requires_grad")
         & part_of_identifier("optim", "Optim", "clip_grad")
         & pattern(
-            rb"^[^\n=]*=(?!=)\s*(?:[^\n=]*\.\s*(?:named_)?parameters\s*\(|"
+            rb"\n[^\n=]*=(?!=)\s*(?:[^\n=]*\.\s*(?:named_)?parameters\s*\(|"
             rb"(?:[\w.]*\b(?:filter|map|chain|from_iterable)\s*\(|[(\\])"
             rb"(?s:.{0,600}?)(?:requires_grad|parameters\s*\())"
         )

@@ -21,8 +21,8 @@ from trainlint.scout import identifier, identifier_like, part_of_identifier, pat
 
 _WORD = rb"(?i:(?<![a-z])(?:val(?!u)|tst|eval|dev(?!ice)|infer|predict|test|holdout))"
 _DATA = rb"(?i:loader|batch|data|iter|samples|set\b|_dl\b)"
-_FOR = rb"^[ \t]*(?:async[ \t]+)?for\b[^\n]*\bin\b[^\n#]*?"
-_DEF = rb"^[ \t]*(?:async[ \t]+)?def[ \t]+\w*?"
+_FOR = rb"\n[ \t]*(?:async[ \t]+)?for\b[^\n]*\bin\b[^\n#]*?"
+_DEF = rb"\n[ \t]*(?:async[ \t]+)?def[ \t]+\w*?"
 EVALUATES = (
     identifier("for")
     & identifier_like(_WORD)

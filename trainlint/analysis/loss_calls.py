@@ -15,12 +15,14 @@ from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT, LOSS_WORD, LossK
 from trainlint.analysis.roles import Role, has_role, loss_kind
 from trainlint.analysis.trace import Branch, Call, Event, EventKind, Trace, parts
 from trainlint.analysis.values import Tensor, Value, options
-from trainlint.scout import identifier_like, pattern
+from trainlint.scout import called, identifier_like, pattern, text
 
 _WRAPPER_WORDS = ("loss", "criterion")
 
 
-LOSS_CALL = identifier_like(LOSS_WORD.encode()) & pattern(LOSS_CALL_TEXT.encode())
+LOSS_CALL = called(LOSS_WORD.encode()) | (
+    identifier_like(LOSS_WORD.encode()) & text(")(", "](") & pattern(LOSS_CALL_TEXT.encode())
+)
 """The scout of all rules about losses: only calls with such a name are looked at."""
 
 
