@@ -12,14 +12,14 @@ from trainlint.analysis.roles import Role
 from trainlint.analysis.swaps import swaps_weights_between
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, part_in_any_case, pattern
+from trainlint.scout import identifier, identifier_like, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
-_BEST = re.compile(r"best|(^|_)(opt(imal)?|top)_(model|state|weights|wts|params)", re.IGNORECASE)
+_NAME_OF_BEST = r"best|(?:^|_)(?:opt(?:imal)?|top)_(?:model|state|weights|wts|params)"
+_BEST = re.compile(_NAME_OF_BEST, re.IGNORECASE)
 # The scout's view of ``best_model = model``: a name of a best one, and nothing but another name.
-_NAME_OF_BEST = rb"(?i:best|(?:opt(?:imal)?|top)_(?:model|state|weights|wts|params))[\w.]*"
 _ANOTHER_NAME = (
     rb"[ \t]*(?:[(\\]|(?!None\b|True\b|False\b)[A-Za-z_][^\n]*?(?<=\w)[ \t]*(?:[;#\r\n]|\Z))"
 )
@@ -78,9 +78,14 @@ class BestStateAlias(Rule):
 
     code = "TLC001"
     severity = Severity.ERROR
-    scout = STATE_DICT_CALL | identifier("torch") & part_in_any_case(
-        "best", "opt_", "optimal_", "top_"
-    ) & pattern(_NAME_OF_BEST + rb"\s*=(?!=)" + _ANOTHER_NAME)
+    scout = STATE_DICT_CALL | (
+        identifier("torch")
+        & identifier_like(rf"(?i){_NAME_OF_BEST}".encode())
+        & pattern(
+            rf"\n[^\n=]*(?i:{_NAME_OF_BEST})[\w.]*\s*=(?!=)".replace("^|_", "").encode()
+            + _ANOTHER_NAME
+        )
+    )
     help = "keep `copy.deepcopy(model.state_dict())`, or write the weights to disk at once"
     fix_safety = Applicability.SAFE
 

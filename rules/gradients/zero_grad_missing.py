@@ -76,7 +76,7 @@ class ZeroGradMissing(Rule):
 
     code = "TLG001"
     severity = Severity.ERROR
-    scout = part_of_identifier("backward") & pattern(rb"(?<!def )backward\s*\(")
+    scout = part_of_identifier("backward") & pattern(rb"backward(?<!def backward)\s*\(")
     help = "call `zero_grad()` on every path from one `step()` to the next `backward()`"
     fix_safety = Applicability.UNSAFE
 

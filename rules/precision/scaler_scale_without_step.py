@@ -69,9 +69,7 @@ class ScalerScaleWithoutStep(Rule):
 
     code = "TLP002"
     severity = Severity.ERROR
-    scout = part_of_identifier("step") & pattern(
-        rb"^(?![ \t]*(?:async[ \t]+)?def[ \t])[^\n]*step\s*\("
-    )
+    scout = part_of_identifier("step") & pattern(rb"step(?<!def step)\s*\(")
     help = "call `scaler.step(optimizer)` and then `scaler.update()`"
     fix_safety = Applicability.SAFE
 

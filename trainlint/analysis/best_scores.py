@@ -12,20 +12,27 @@ from typing import TYPE_CHECKING
 from trainlint.analysis.blocks import block_of
 from trainlint.analysis.knowledge.metrics import METRIC_WORDS, better_when
 from trainlint.analysis.receivers import assigned_values, last_name
-from trainlint.scout import identifier_like, pattern
+from trainlint.scout import identifier_like, part_in_any_case, pattern
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
-_EXTREMES = "min|max|lowest|highest|smallest|largest|minimum|maximum"
-_EXTREME = re.compile(rf"(^|_)({_EXTREMES})(_|$)", re.IGNORECASE)
-_METRIC = "|".join(sorted(METRIC_WORDS))
-_BEST_IN_TEXT = rf"best|(?<![a-z\d])(?:{_EXTREMES})_|_(?:{_EXTREMES})(?![a-z\d])"
-PICKS_BEST = identifier_like(
-    rf"(?i)best|^(?=.*(?:^|_)(?:{_EXTREMES})(?:_|$)).*(?:{_METRIC})".encode()
-) & pattern(
-    rf"(?i)(?:{_BEST_IN_TEXT})[^\n]*\s*(?<!-)[<>]|(?<!-)[<>]\s*[^\n]*(?:{_BEST_IN_TEXT})"
-    rf"|(?:{_BEST_IN_TEXT})[^\n=]*=\s*(?:\w+\.)?(?:max|min)\s*\(".encode()
+_EXTREMES = ("min", "max", "lowest", "highest", "smallest", "largest", "minimum", "maximum")
+_ANY_EXTREME = "|".join(_EXTREMES)
+_EXTREME = re.compile(rf"(^|_)({_ANY_EXTREME})(_|$)", re.IGNORECASE)
+_BEST_IN_TEXT = rf"(?i:best|(?<![a-z\d])(?:{_ANY_EXTREME})_|_(?:{_ANY_EXTREME})(?![a-z\d]))"
+PICKS_BEST = (
+    part_in_any_case("best")
+    | part_in_any_case(*_EXTREMES)
+    & identifier_like(
+        rf"(?i)^(?=.*(?:^|_)(?:{_ANY_EXTREME})(?:_|$)).*(?:{'|'.join(METRIC_WORDS)})".encode()
+    )
+) & (
+    pattern(rf"[<>](?<!->)\s*[^\n]*{_BEST_IN_TEXT}".encode())
+    | pattern(
+        rf"\n[^\n]*{_BEST_IN_TEXT}(?:[^\n]*\s*(?<!-)[<>]"
+        rf"|[^\n=]*=\s*(?:\w+\.)?(?:max|min)\s*\()".encode()
+    )
 )
 """The scout's view of a pick: the best of something is compared, or is the ``max`` of two."""
 _DIRECTION_IN_NAME = {

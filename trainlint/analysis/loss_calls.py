@@ -11,18 +11,18 @@ from trainlint.analysis.callers import known_callers
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT, LOSS_WORD, LossKind
+from trainlint.analysis.knowledge.losses import LOSS_CALL_TEXT, LOSS_NAMES, LOSS_PARTS, LossKind
 from trainlint.analysis.roles import Role, has_role, loss_kind
 from trainlint.analysis.trace import Branch, Call, Event, EventKind, Trace, parts
 from trainlint.analysis.values import Tensor, Value, options
-from trainlint.scout import called, identifier_like, pattern, text
+from trainlint.scout import called, identifier, part_of_identifier, pattern, text
 
 _WRAPPER_WORDS = ("loss", "criterion")
 
 
-LOSS_CALL = called(LOSS_WORD.encode()) | (
-    identifier_like(LOSS_WORD.encode()) & text(")(", "](") & pattern(LOSS_CALL_TEXT.encode())
-)
+LOSS_CALL = part_of_identifier(*LOSS_PARTS) & (
+    called("|".join(LOSS_PARTS).encode()) | text(")(", "](") & pattern(LOSS_CALL_TEXT.encode())
+) | identifier(*LOSS_NAMES) & pattern(LOSS_CALL_TEXT.encode())
 """The scout of all rules about losses: only calls with such a name are looked at."""
 
 

@@ -78,12 +78,13 @@ LOSS_FUNCTIONS |= {
     "torchvision.ops.focal_loss.sigmoid_focal_loss": FOCAL,
 }
 
-_LOSS_WORD = (
-    r"loss|Loss|LOSS|crit|Crit|ntropy|bjective|nll|NLL|kl_div|kldiv|klDiv|KLDiv|kld|KLD|bce|BCE"
-    r"|mse|MSE"
-)
-LOSS_WORD = rf"{_LOSS_WORD}|^[cC][eE]$|^[lL]1$"
-"""The names that people give to losses, and that somewhere stand before their calls."""
+LOSS_PARTS = (
+    "loss", "Loss", "LOSS", "crit", "Crit", "ntropy", "bjective", "nll", "NLL", "kl_div", "kldiv",
+    "klDiv", "KLDiv", "kld", "KLD", "bce", "BCE", "mse", "MSE",
+)  # fmt: skip
+"""What the names that people give to losses hold."""
+LOSS_NAMES = ("ce", "CE", "Ce", "cE", "l1", "L1")
+"""Names that are given to losses and are parts of too many others."""
 
-LOSS_CALL_TEXT = rf"(?:{_LOSS_WORD})[\w\[\]()'\"]*\(|(?:\b[cC][eE]|\b[lL]1)\("
+LOSS_CALL_TEXT = rf"(?:{'|'.join(LOSS_PARTS)})[\w\[\]()'\"]*\(|(?:\b[cC][eE]|\b[lL]1)\("
 """How a call of a loss looks in the source."""
