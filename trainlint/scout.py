@@ -39,7 +39,8 @@ class Glance:
     """What scouts see of a file: its bytes, and each identifier in them once."""
 
     def __init__(self, source: bytes) -> None:
-        self.source = source
+        # Patterns that want the start of a line can then all begin with a newline.
+        self.source = b"\n" + source
         self.answers: dict[Scout, bool] = {}
         """What expensive scouts have said: rules share them."""
 
@@ -193,6 +194,16 @@ def identifier_like(regex: bytes) -> Scout:
 def called(regex: bytes) -> Scout:
     """An identifier that the regular expression matches somewhere stands before a ``(``."""
     return _Called(regex)
+
+
+def in_block(header: bytes, content: bytes) -> Scout:
+    """A line begins with ``header``, and ``content`` is in it or in the block below it.
+
+    ``in_block(rb"if\b", rb"\\.state_dict\\(")``: all branches of the ``if`` count as its block.
+    """
+    next_line = rb"(?=\1[ \t]|[ \t]*(?:#|\r?\n|\Z)|\1(?:[)\]}]|else\b|elif\b|except\b|finally\b))"
+    start = rb"\n([ \t]*)(?:async[ \t]+)?(?:" + header + rb")"
+    return _Pattern(start + rb"(?:[^\n]*\n" + next_line + rb")*?[^\n]*?(?:" + content + rb")")
 
 
 def text(*alternatives: str) -> Scout:

@@ -12,7 +12,7 @@ from trainlint.analysis.roles import Role
 from trainlint.analysis.swaps import swaps_weights_between
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, identifier_like, pattern
+from trainlint.scout import identifier, identifier_like, in_block, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -78,7 +78,10 @@ class BestStateAlias(Rule):
 
     code = "TLC001"
     severity = Severity.ERROR
-    scout = STATE_DICT_CALL | (
+    scout = (
+        STATE_DICT_CALL
+        & (identifier("load_state_dict") | in_block(rb"if\b", rb"\.\s*state_dict\s*\("))
+    ) | (
         identifier("torch")
         & identifier_like(rf"(?i){_NAME_OF_BEST}".encode())
         & pattern(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.checkpoint_loads import (
+    TORCH_LOAD,
     argument_of,
     becomes_weights,
     checkpoint_loads,
@@ -15,7 +16,6 @@ from trainlint.analysis.checkpoint_loads import (
 from trainlint.analysis.ranks import is_distributed, rank_guards
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, part_of_identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -63,7 +63,7 @@ class LoadNoMapLocation(Rule):
 
     code = "TLC004"
     severity = Severity.INFO
-    scout = identifier("torch") & part_of_identifier("load") & pattern(rb"load\s*\(")
+    scout = TORCH_LOAD
     help = 'pass `map_location="cpu"`, and let `load_state_dict` copy to the model\'s device'
     fix_safety = Applicability.SAFE
 

@@ -5,10 +5,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.checkpoint_loads import argument_of, checkpoint_loads
+from trainlint.analysis.checkpoint_loads import TORCH_LOAD, argument_of, checkpoint_loads
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, part_of_identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -60,7 +59,7 @@ class TorchLoadUnsafe(Rule):
     code = "TLC005"
     severity = Severity.WARNING
     preview = True
-    scout = identifier("torch") & part_of_identifier("load") & pattern(rb"load\s*\(")
+    scout = TORCH_LOAD
     help = "pass `weights_only=True`, or keep weights in safetensors files"
     fix_safety = Applicability.UNSAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.running_totals import totals_over_all_epochs
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import part_in_any_case, text
+from trainlint.scout import in_block, part_in_any_case, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -72,7 +72,14 @@ class MetricNotReset(Rule):
 
     code = "TLE003"
     severity = Severity.ERROR
-    scout = text(".compute(") | part_in_any_case("epoch") & text("+=", ".update(", ".add(")
+    scout = text(".compute(") | (
+        part_in_any_case("epoch")
+        & text("+=", ".update(", ".add(")
+        & in_block(
+            rb"(?:for|while)\b(?:[^\n]*(?i:epoch)|[^\n]*[(\[\\]\s*\n)",
+            rb"\+=|\.(?:update|add)\s*\(",
+        )
+    )
     help = "reset the metric at the start, or the end, of every epoch"
     fix_safety = Applicability.SAFE
 

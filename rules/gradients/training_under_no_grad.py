@@ -12,7 +12,7 @@ from trainlint.analysis.grad_scopes import (
 )
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import part_of_identifier, text
+from trainlint.scout import identifier, pattern, text
 
 
 class TrainingUnderNoGrad(Rule):
@@ -63,8 +63,8 @@ class TrainingUnderNoGrad(Rule):
 
     code = "TLG014"
     severity = Severity.ERROR
-    scout = part_of_identifier("no_grad", "inference_mode") & text(
-        "backward(", ".step(", "def train", "fit("
+    scout = identifier("no_grad", "inference_mode") & (
+        text("backward(", ".step(", "fit(") | pattern(rb"def[ \t]+train\w*\((?!self,[ \t]*mode\b)")
     )
     help = "take the training step out of `no_grad()`; decorate evaluation only"
 

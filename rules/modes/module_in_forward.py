@@ -9,7 +9,7 @@ from trainlint.analysis.index import Function
 from trainlint.analysis.spelling import spelled
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, pattern
+from trainlint.scout import identifier, in_block
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -31,6 +31,7 @@ _WITH_WEIGHTS = frozenset(
         "LayerNorm", "GroupNorm", "PReLU",
     )
 )  # fmt: skip
+_NAMES = {name.rpartition(".")[2] for name in (*_DROPOUT, *_WITH_WEIGHTS)}
 _KEEPERS = frozenset({"add_module", "register_module", "append"})
 _WEIGHTLESS = frozenset({"affine", "elementwise_affine"})
 _SETS_WEIGHTS = ("weight", "bias", "load_state_dict", "parameters", "eval")
@@ -84,13 +85,8 @@ class ModuleInForward(Rule):
     severity = Severity.ERROR
     scout = (
         identifier("forward")
-        & identifier(*(name.rpartition(".")[2] for name in (*_DROPOUT, *_WITH_WEIGHTS)))
-        & pattern(
-            rb"\n([ \t]*)(?:async )?def forward\b(?:[^\n]*\n(?!\1(?:def|class|async|@)\b))*?[^\n]*?"
-            rb"\b(?:(?:Alpha)?Dropout\d?d?|Linear|Bilinear|LazyLinear|Conv(?:Transpose)?\dd|"
-            rb"BatchNorm\dd|Embedding(?:Bag)?|(?:LSTM|GRU|RNN)(?:Cell)?|MultiheadAttention|"
-            rb"Transformer(?:(?:En|De)coderLayer)?|LayerNorm|GroupNorm|PReLU)\s*\("
-        )
+        & identifier(*_NAMES)
+        & in_block(rb"def forward\b", rb"[^\w](?:" + "|".join(sorted(_NAMES)).encode() + rb")\s*\(")
     )
     help = "make the layer in `__init__`, or use the functional form with `training=self.training`"
     fix_safety = Applicability.SAFE

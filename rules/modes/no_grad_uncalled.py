@@ -53,10 +53,8 @@ class NoGradUncalled(Rule):
 
     code = "TLM008"
     severity = Severity.ERROR
-    scout = (
-        identifier("no_grad") & pattern(rb"no_grad\b(?!\s*\()")
-        | identifier("inference_mode") & pattern(rb"inference_mode\b(?!\s*\()")
-        | identifier("enable_grad") & pattern(rb"enable_grad\b(?!\s*\()")
+    scout = identifier("no_grad", "inference_mode", "enable_grad") & pattern(
+        rb"\bwith\b[^:]*\b(?:no_grad|inference_mode|enable_grad)\b(?!\s*\()"
     )
     help = "add the parentheses"
     fix_safety = Applicability.SAFE

@@ -9,7 +9,7 @@ from trainlint.analysis.mixed_precision import OFF, autocast_around, precision
 from trainlint.analysis.trace import EventKind
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import part_of_identifier
+from trainlint.scout import identifier, part_of_identifier
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -63,7 +63,7 @@ class AutocastWrapsBackward(Rule):
 
     code = "TLP006"
     severity = Severity.INFO
-    scout = part_of_identifier("backward") & part_of_identifier("autocast")
+    scout = identifier("autocast") & part_of_identifier("backward")
     help = "leave the autocast region before `backward()`"
     fix_safety = Applicability.SAFE
 

@@ -8,7 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.protocols.half_precision import unscaled_half_precision
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import part_of_identifier
+from trainlint.scout import identifier
 
 _SCALES_ELSEWHERE = re.compile(
     r"[Ss]caler|accelerat|deepspeed|[Ff]abric|set_autocast|scale_loss|loss_scale"
@@ -61,7 +61,7 @@ class Fp16AutocastNoScaler(Rule):
 
     code = "TLP004"
     severity = Severity.WARNING
-    scout = part_of_identifier("autocast")
+    scout = identifier("autocast")
     help = "scale the loss with `torch.amp.GradScaler`, or use `dtype=torch.bfloat16`"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -69,7 +69,7 @@ class ScalerScaleWithoutStep(Rule):
 
     code = "TLP002"
     severity = Severity.ERROR
-    scout = part_of_identifier("step") & pattern(rb"step(?<!def step)\s*\(")
+    scout = part_of_identifier("step") & pattern(rb"\.(?:\w+_)?step\s*\(")
     help = "call `scaler.step(optimizer)` and then `scaler.update()`"
     fix_safety = Applicability.SAFE
 

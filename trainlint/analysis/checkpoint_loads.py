@@ -9,10 +9,17 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis.receivers import last_name
 from trainlint.analysis.roles import Role, by_name
+from trainlint.scout import identifier, pattern, text
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
+TORCH_LOAD = (
+    identifier("torch")
+    & identifier("load")
+    & (text("torch.load") | pattern(rb"torch\s+(?:as\b|import\s(?:[^\n]*\bload\b|\())"))
+)
+"""The scout of all rules about ``torch.load``."""
 _SOUNDS_LIKE_WEIGHTS = re.compile(
     r"ckpt|checkpoint|weight|resume|snapshot|pretrain|state_?dict|\.pth\b|\bmodels?\b|_model|model_"
     r"|^net|(^|\W)(net|G|D)(_|\W|$)",
@@ -59,8 +66,8 @@ def sounds_like_weights(file: FileModel, call: ast.Call) -> bool:
     if any(last_name(parent) == "load_state_dict" for parent in _around(file, call)):
         return False
     path = ast.unparse(call.args[0]) if call.args else ""
-    text = f"{path} {bound_name(file, call) or ''}"
-    return bool(_SOUNDS_LIKE_WEIGHTS.search(text)) and not _DATA.search(text)
+    words = f"{path} {bound_name(file, call) or ''}"
+    return bool(_SOUNDS_LIKE_WEIGHTS.search(words)) and not _DATA.search(words)
 
 
 def reads_own_file(file: FileModel, call: ast.Call) -> bool:
