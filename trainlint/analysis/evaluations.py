@@ -17,7 +17,7 @@ from trainlint.analysis.protocols.modes import (
     has_outer_forward,
     is_forward,
 )
-from trainlint.scout import identifier, identifier_like, part_of_identifier, pattern
+from trainlint.scout import identifier, identifier_like, in_block, part_of_identifier, pattern
 
 _WORD = rb"(?i:(?<![a-z])(?:val(?!u)|tst|eval|dev(?!ice)|infer|predict|test|holdout))"
 _DATA = rb"(?i:loader|batch|data|iter|samples|set\b|_dl\b)"
@@ -33,9 +33,9 @@ EVALUATES = (
 Where neither does, the file evaluates at most for others, and then their calls are judged.
 """
 MEASURES = (
-    identifier("for")
-    & part_of_identifier("no_grad", "inference_mode")
-    & pattern(KEEPS_SCORE.pattern.encode())
+    part_of_identifier("no_grad", "inference_mode")
+    & part_of_identifier("correct", "acc", "loss", "argmax")
+    & in_block(rb"(?:for|while)\b", KEEPS_SCORE.pattern.encode())
 )
 """A loop without gradients may keep a score of data whose name says nothing."""
 SWITCHES_TO_EVALUATION = identifier("eval", "train") & pattern(
