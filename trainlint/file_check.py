@@ -102,7 +102,7 @@ class FileChecker:
 
     def _checked(self, task: FileTask, document: Document) -> tuple[FileOutcome, bytes]:
         edited, count = document, 0
-        judgement = self._judge(task, document)
+        judgement = self._judge(task, document, task.suspects)
         if self._options.edit is EditMode.ADD_IGNORES:
             edited, count = _with_ignores(document, judgement)
             judgement = self._judge(task, edited)
@@ -119,10 +119,16 @@ class FileChecker:
         )
         return outcome, edited.data
 
-    def _judge(self, task: FileTask, document: Document) -> _Judgement:
+    def _judge(
+        self, task: FileTask, document: Document, suspects: tuple[str, ...] | None = None
+    ) -> _Judgement:
+        """What the rules say; ``suspects`` are those whose scouts suspect it, if that is known."""
         rules = [self._rules[code] for code in task.rules.codes]
         result = check_file(
-            document.source, self._project_at(task.root), rules, use_scout=self._options.use_scout
+            document.source,
+            self._project_at(task.root),
+            rules if suspects is None else [self._rules[code] for code in suspects],
+            use_scout=self._options.use_scout and suspects is None,
         )
         suppressions = Suppressions(document.text, tuple(self._rules.values()))
         shown: list[tuple[Report, Finding]] = []

@@ -30,12 +30,17 @@ class CheckOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileTask:
-    """One file to check: absolute path, its project's root, size in bytes and its rules."""
+    """One file to check: absolute path, its project's root, size in bytes and its rules.
+
+    ``suspects`` are the codes of those rules whose scouts suspect the file as it is on disk; None
+    where nobody has asked them yet.
+    """
 
     path: str
     root: str
     size: int
     rules: RuleSet
+    suspects: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -76,19 +77,17 @@ def _check_with_cache(
 def _check(
     run: Run, tasks: Sequence[FileTask], caches: ProjectCaches | None
 ) -> Iterator[FileOutcome]:
-    suspects: list[FileTask] = []
-    for outcome in _sieve(run, tasks, caches, suspects):
+    settled: list[FileOutcome] = []
+    for outcome in _check_suspects(run, _sieve(run, tasks, caches, settled)):
         run.advance(1)
         yield outcome
-    for outcome in _check_suspects(run, suspects):
-        run.advance(1)
-        yield outcome
+    yield from settled
 
 
 def _sieve(
-    run: Run, tasks: Sequence[FileTask], caches: ProjectCaches | None, suspects: list[FileTask]
-) -> Iterator[FileOutcome]:
-    """Outcomes of the files on which no rule can fire; the others are added to ``suspects``."""
+    run: Run, tasks: Sequence[FileTask], caches: ProjectCaches | None, settled: list[FileOutcome]
+) -> Iterator[FileTask]:
+    """The files on which a rule could fire; the outcomes of the others go to ``settled``."""
     if not tasks:
         return
     from trainlint.sieve import Sieve
@@ -99,23 +98,33 @@ def _sieve(
             with open(task.path, "rb") as file:
                 data = file.read()
         except OSError as error:
-            yield FileOutcome(task.path, problem=f"cannot read: {error.strerror}")
+            settled.append(FileOutcome(task.path, problem=f"cannot read: {error.strerror}"))
+            run.advance(1)
             continue
         digest = caches.note(task, data) if caches else None
-        if not run.options.use_scout or sieve.suspects(task, data):
-            suspects.append(task)
+        suspect = sieve.suspected(task, data) if run.options.use_scout else task
+        if suspect is not None:
+            yield suspect
         else:
-            yield FileOutcome(task.path, content_hash=digest)
+            settled.append(FileOutcome(task.path, content_hash=digest))
+            run.advance(1)
 
 
-def _check_suspects(run: Run, suspects: Sequence[FileTask]) -> Iterator[FileOutcome]:
-    if suspects:
-        collect_rarely()
-    if sum(task.size for task in suspects) >= _POOL_PAYS_BYTES:
-        from trainlint.workers import WorkerPool
+def _check_suspects(run: Run, suspects: Iterator[FileTask]) -> Iterator[FileOutcome]:
+    """Check a few files here, and more in several processes, to which they go as they are found."""
+    few: list[FileTask] = []
+    for task in suspects:
+        few.append(task)
+        if sum(each.size for each in few) >= _POOL_PAYS_BYTES:
+            break
+    if not few:
+        return
+    from trainlint.file_check import FileChecker
 
-        yield from WorkerPool(run.options, min(run.jobs, len(suspects))).run(suspects)
-    elif suspects:
-        from trainlint.file_check import FileChecker
+    collect_rarely()
+    if sum(each.size for each in few) < _POOL_PAYS_BYTES:
+        yield from map(FileChecker(run.options).check, few)
+        return
+    from trainlint.workers import WorkerPool
 
-        yield from map(FileChecker(run.options).check, suspects)
+    yield from WorkerPool(run.options, run.jobs).run(itertools.chain(few, suspects))

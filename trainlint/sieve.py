@@ -1,34 +1,36 @@
-"""Tells, before anything is parsed, on which files any rule could fire at all."""
+"""Tells, before anything is parsed, which rules could fire on a file at all."""
 
 from __future__ import annotations
+
+import dataclasses
 
 from trainlint.catalogue import installed_rules
 from trainlint.config import RuleSet
 from trainlint.outcome import FileTask
-from trainlint.scout import Glance, Scout
+from trainlint.rule import Rule
+from trainlint.scout import Glance
 
 
 class Sieve:
     """Looks at bytes with the scouts of the rules that were selected."""
 
     def __init__(self) -> None:
-        self._rules = {rule.code: rule for rule in installed_rules()}
-        self._scouts: dict[RuleSet, tuple[Scout, ...]] = {}
+        self._installed = {rule.code: rule for rule in installed_rules()}
+        self._selected: dict[RuleSet, list[Rule]] = {}
 
-    def suspects(self, task: FileTask, data: bytes) -> bool:
-        """Whether the file has to be looked at more closely: one scout is enough for that.
+    def suspected(self, task: FileTask, data: bytes) -> FileTask | None:
+        """The task with the rules that suspect these bytes; None if there are none.
 
-        A notebook always has: its code is hidden from the scouts in JSON strings.
+        All rules suspect a notebook: its code is hidden from the scouts in JSON strings.
         """
-        if task.rules not in self._scouts:
-            self._scouts[task.rules] = self._scouts_of(task.rules)
-        scouts = self._scouts[task.rules]
+        rules = self._rules_of(task.rules)
         if task.path.endswith(".ipynb"):
-            return bool(scouts)
+            return task if rules else None
         glance = Glance(data)
-        return any(scout.suspects(glance) for scout in scouts)
+        suspects = tuple(rule.code for rule in rules if rule.scout.suspects(glance))
+        return dataclasses.replace(task, suspects=suspects) if suspects else None
 
-    def _scouts_of(self, rules: RuleSet) -> tuple[Scout, ...]:
-        """Each scout once, however many rules share it."""
-        scouts = [self._rules[code].scout for code in rules.codes]
-        return tuple({id(scout): scout for scout in scouts}.values())
+    def _rules_of(self, selection: RuleSet) -> list[Rule]:
+        if selection not in self._selected:
+            self._selected[selection] = [self._installed[code] for code in selection.codes]
+        return self._selected[selection]

@@ -7,7 +7,8 @@ import multiprocessing
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
@@ -17,7 +18,7 @@ from trainlint.garbage import collect_rarely
 from trainlint.outcome import CheckOptions, FileOutcome, FileTask
 
 _BATCH_BYTES = 200_000
-"""Work is handed out in pieces of this size: small enough for the last ones to end together."""
+"""Work is handed out in pieces of at most this size, smaller ones when little is left."""
 
 _MEMORY_LIMIT_KIB = 300 * 1024
 """A worker that has needed this much is replaced by a fresh one after its batch."""
@@ -45,32 +46,45 @@ class WorkerPool:
         self._context = _context()
         self._workers: list[_Worker] = []
 
-    def run(self, tasks: Sequence[FileTask]) -> Iterator[FileOutcome]:
-        """The outcomes, in the order in which they become known. Hand in large files first."""
-        waiting = list(reversed(tasks))
+    def run(self, tasks: Iterable[FileTask]) -> Iterator[FileOutcome]:
+        """The outcomes, in the order in which they become known. Hand in large files first.
+
+        The next tasks are asked for while the workers are busy with the first ones.
+        """
+        coming, waiting = iter(tasks), deque[FileTask]()
+        is_end = False
         try:
-            while waiting or any(worker.pending for worker in self._workers):
-                self._hand_out(waiting)
-                for worker in self._ready():
+            while not is_end or waiting or any(worker.pending for worker in self._workers):
+                if not is_end:
+                    following = next(coming, None)
+                    is_end = following is None
+                    waiting.extend([following] if following else [])
+                self._hand_out(waiting, all_known=is_end)
+                for worker in self._ready(None if is_end else 0):
                     yield from self._receive(worker, waiting)
         finally:
             self._stop()
 
-    def _hand_out(self, waiting: list[FileTask]) -> None:
+    def _hand_out(self, waiting: deque[FileTask], *, all_known: bool) -> None:
+        limit = _BATCH_BYTES
+        if all_known:
+            limit = min(limit, sum(task.size for task in waiting) // (2 * self._count))
         idle = [worker for worker in self._workers if not worker.pending]
         while waiting and (idle or len(self._workers) < self._count):
             worker = idle.pop() if idle else self._start()
-            worker.pending = _batch(waiting)
+            worker.pending = _batch(waiting, limit)
             try:
                 worker.connection.send(worker.pending)
             except OSError:  # It died while idle; what it left is noticed when receiving.
                 continue
 
-    def _ready(self) -> list[_Worker]:
+    def _ready(self, patience: float | None) -> list[_Worker]:
+        """The workers that have an answer, after waiting for one for some seconds."""
         busy = {worker.connection: worker for worker in self._workers if worker.pending}
-        return [busy[connection] for connection in wait(list(busy)) if connection in busy]
+        found = wait(list(busy), patience) if busy else []
+        return [busy[connection] for connection in found if connection in busy]
 
-    def _receive(self, worker: _Worker, waiting: list[FileTask]) -> Iterator[FileOutcome]:
+    def _receive(self, worker: _Worker, waiting: deque[FileTask]) -> Iterator[FileOutcome]:
         try:
             outcome, worker.peak_kib = worker.connection.recv()
         except (EOFError, OSError):
@@ -81,11 +95,11 @@ class WorkerPool:
             self._retire(worker)
         yield outcome
 
-    def _bury(self, worker: _Worker, waiting: list[FileTask]) -> FileOutcome:
+    def _bury(self, worker: _Worker, waiting: deque[FileTask]) -> FileOutcome:
         """Return the dead worker's other files to the waiting ones, and blame the first."""
         self._retire(worker)
         culprit, *others = worker.pending
-        waiting.extend(reversed(others))
+        waiting.extendleft(reversed(others))
         return FileOutcome(
             culprit.path,
             problem=f"trainlint crashed on this file ({_cause(worker.process.exitcode)})",
@@ -143,12 +157,12 @@ def _context() -> BaseContext:
     return multiprocessing.get_context("spawn")
 
 
-def _batch(waiting: list[FileTask]) -> list[FileTask]:
-    """Take files off the end of the list until they make a batch."""
-    batch = [waiting.pop()]
+def _batch(waiting: deque[FileTask], limit: int) -> list[FileTask]:
+    """Take files off the left until they make a batch of so many bytes."""
+    batch = [waiting.popleft()]
     size = batch[0].size
-    while waiting and size + waiting[-1].size <= _BATCH_BYTES:
-        batch.append(waiting.pop())
+    while waiting and size + waiting[0].size <= limit:
+        batch.append(waiting.popleft())
         size += batch[-1].size
     return batch
 
