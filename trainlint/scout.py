@@ -206,6 +206,12 @@ def in_block(header: bytes, content: bytes) -> Scout:
     return _Pattern(start + rb"(?:[^\n]*\n" + next_line + rb")*?[^\n]*?(?:" + content + rb")")
 
 
+def statement_like(regex: bytes) -> Scout:
+    """A statement begins like this: on a line of its own, or after a ``:`` or ``;``."""
+    header = rb"(?:(?:if|elif|else|for|while|with|try|except|finally|def|case)\b[^\n]*:[ \t]*)?"
+    return pattern(rb"\n[ \t]*" + header + regex) | text(";") & pattern(rb";[ \t]*" + regex)
+
+
 def text(*alternatives: str) -> Scout:
     """One of these pieces of text occurs somewhere in the file, exactly so."""
     return _Text(*alternatives)

@@ -12,15 +12,16 @@ from trainlint.analysis.roles import Role
 from trainlint.analysis.swaps import swaps_weights_between
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, identifier_like, in_block, pattern
+from trainlint.scout import identifier, identifier_like, in_block, part_in_any_case, statement_like
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
-_NAME_OF_BEST = r"best|(?:^|_)(?:opt(?:imal)?|top)_(?:model|state|weights|wts|params)"
-_BEST = re.compile(_NAME_OF_BEST, re.IGNORECASE)
+_BEST = re.compile(r"best|(^|_)(opt(imal)?|top)_(model|state|weights|wts|params)", re.IGNORECASE)
 # The scout's view of ``best_model = model``: a name of a best one, and nothing but another name.
-_ANOTHER_NAME = (
+_NAME_OF_BEST = rb"(?i:best|(?:opt(?:imal)?|top)_(?:model|state|weights|wts|params))"
+_ALIAS_OF_BEST = (
+    rb"[\w.\[\]]*" + _NAME_OF_BEST + rb"[\w.]*\s*=(?!=)"
     rb"[ \t]*(?:[(\\]|(?!None\b|True\b|False\b)[A-Za-z_][^\n]*?(?<=\w)[ \t]*(?:[;#\r\n]|\Z))"
 )
 _LEAVES = (ast.Break, ast.Return, ast.Raise)
@@ -83,11 +84,9 @@ class BestStateAlias(Rule):
         & (identifier("load_state_dict") | in_block(rb"if\b", rb"\.\s*state_dict\s*\("))
     ) | (
         identifier("torch")
-        & identifier_like(rf"(?i){_NAME_OF_BEST}".encode())
-        & pattern(
-            rf"\n[^\n=]*(?i:{_NAME_OF_BEST})[\w.]*\s*=(?!=)".replace("^|_", "").encode()
-            + _ANOTHER_NAME
-        )
+        & part_in_any_case("best", "opt_", "optimal_", "top_")
+        & identifier_like(_NAME_OF_BEST)
+        & statement_like(_ALIAS_OF_BEST)
     )
     help = "keep `copy.deepcopy(model.state_dict())`, or write the weights to disk at once"
     fix_safety = Applicability.SAFE

@@ -32,6 +32,7 @@ _WITH_WEIGHTS = frozenset(
     )
 )  # fmt: skip
 _NAMES = {name.rpartition(".")[2] for name in (*_DROPOUT, *_WITH_WEIGHTS)}
+_CALL = rb"\b(?=[A-Z])(?:" + "|".join(sorted(_NAMES)).encode() + rb")\s*\("
 _KEEPERS = frozenset({"add_module", "register_module", "append"})
 _WEIGHTLESS = frozenset({"affine", "elementwise_affine"})
 _SETS_WEIGHTS = ("weight", "bias", "load_state_dict", "parameters", "eval")
@@ -83,11 +84,7 @@ class ModuleInForward(Rule):
 
     code = "TLM005"
     severity = Severity.ERROR
-    scout = (
-        identifier("forward")
-        & identifier(*_NAMES)
-        & in_block(rb"def forward\b", rb"[^\w](?:" + "|".join(sorted(_NAMES)).encode() + rb")\s*\(")
-    )
+    scout = identifier("forward") & identifier(*_NAMES) & in_block(rb"def forward\b", _CALL)
     help = "make the layer in `__init__`, or use the functional form with `training=self.training`"
     fix_safety = Applicability.SAFE
 

@@ -10,7 +10,7 @@ from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.tensor_expressions import is_tensor
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import ARGUMENTS, Scout, identifier, pattern
+from trainlint.scout import ARGUMENTS, Scout, identifier, statement_like
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -28,13 +28,12 @@ _METHOD = rb"\.(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")"
 _OWN_BATCHES = ("torch_geometric", "dgl", "transformers")
 
 
-def _statement(name: bytes) -> Scout:
-    """A statement that begins with a call, or with arguments that cannot be followed."""
-    ending = (
-        rb"[\w.]*" + name + rb"\s*(?:" + ARGUMENTS + rb"(?:\s*\.\s*\w+|\[[^\[\]]*\]|" + ARGUMENTS
+def _thrown_away(name: bytes) -> Scout:
+    """A statement that is a call, or that has arguments that cannot be followed."""
+    return statement_like(
+        rb"\(*[\w.]*" + name + rb"\s*(?:" + ARGUMENTS + rb"(?:\s*\.\s*\w+|\[[^\[\]]*\]|" + ARGUMENTS
         + rb")*[ \t)]*(?:[;#\r\n]|\Z)|(?=\()(?!" + ARGUMENTS + rb"))"
     )  # fmt: skip
-    return pattern(rb"\n[ \t(]*" + ending) | pattern(rb"[;:][ \t(]*" + ending)
 
 
 class ToResultDiscarded(Rule):
@@ -81,8 +80,8 @@ class ToResultDiscarded(Rule):
 
     code = "TLN006"
     severity = Severity.ERROR
-    scout = identifier(*_RETURN_ANOTHER) & _statement(_METHOD) | (
-        identifier("transforms", "albumentations") & _statement(rb"\b[A-Z]\w*")
+    scout = identifier(*_RETURN_ANOTHER) & _thrown_away(_METHOD) | (
+        identifier("transforms", "albumentations") & _thrown_away(rb"\b[A-Z]\w*")
     )
     help = "assign the result: `x = x.to(device)`"
     fix_safety = Applicability.SAFE

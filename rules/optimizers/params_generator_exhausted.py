@@ -6,7 +6,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.iterators import SecondWalk, second_walks
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, part_of_identifier, pattern
+from trainlint.scout import identifier, part_of_identifier, statement_like
 
 
 class ParamsGeneratorExhausted(Rule):
@@ -60,8 +60,8 @@ class ParamsGeneratorExhausted(Rule):
     scout = (
         identifier("parameters", "named_parameters", "requires_grad")
         & part_of_identifier("optim", "Optim", "clip_grad")
-        & pattern(
-            rb"\n[^\n=]*=(?!=)\s*(?:[^\n=]*\.\s*(?:named_)?parameters\s*\(|"
+        & statement_like(
+            rb"[\w.]+[ \t]*=(?!=)\s*(?:[^\n=]*\.\s*(?:named_)?parameters\s*\(|"
             rb"(?:[\w.]*\b(?:filter|map|chain|from_iterable)\s*\(|[(\\])"
             rb"(?s:.{0,600}?)(?:requires_grad|parameters\s*\())"
         )

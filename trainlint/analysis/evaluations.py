@@ -22,7 +22,7 @@ from trainlint.scout import identifier, identifier_like, in_block, part_of_ident
 _WORD = rb"(?i:(?<![a-z])(?:val(?!u)|tst|eval|dev(?!ice)|infer|predict|test|holdout))"
 _DATA = rb"(?i:loader|batch|data|iter|samples|set\b|_dl\b)"
 _FOR = rb"\n[ \t]*(?:async[ \t]+)?for\b[^\n]*\bin\b[^\n#]*?"
-_DEF = rb"\n[ \t]*(?:async[ \t]+)?def[ \t]+\w*?"
+_DEF = rb"def[ \t]+\w*?"
 EVALUATES = (
     identifier("for")
     & identifier_like(_WORD)
