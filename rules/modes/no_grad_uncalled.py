@@ -54,7 +54,7 @@ class NoGradUncalled(Rule):
     code = "TLM008"
     severity = Severity.ERROR
     scout = identifier("no_grad", "inference_mode", "enable_grad") & pattern(
-        rb"\bwith\b[^:]*\b(?:no_grad|inference_mode|enable_grad)\b(?!\s*\()"
+        rb"with\b[^:]*\b(?:no_grad|inference_mode|enable_grad)\b(?!\s*\()"
     )
     help = "add the parentheses"
     fix_safety = Applicability.SAFE

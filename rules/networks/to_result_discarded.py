@@ -24,14 +24,14 @@ _RETURN_ANOTHER = frozenset(
 )  # fmt: skip
 _ONLY_TENSORS_HAVE = frozenset({"contiguous", "unsqueeze", "masked_fill"})
 _TRANSFORMS = ("torchvision.transforms.", "albumentations.")
-_METHOD = rb"\.(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")"
+_METHOD = rb"(?:\w+\.)+(?:" + "|".join(sorted(_RETURN_ANOTHER)).encode() + rb")"
 _OWN_BATCHES = ("torch_geometric", "dgl", "transformers")
 
 
 def _thrown_away(name: bytes) -> Scout:
     """A statement that is a call, or that has arguments that cannot be followed."""
     return statement_like(
-        rb"\(*[\w.]*" + name + rb"\s*(?:" + ARGUMENTS + rb"(?:\s*\.\s*\w+|\[[^\[\]]*\]|" + ARGUMENTS
+        rb"\(*" + name + rb"\s*(?:" + ARGUMENTS + rb"(?:\s*\.\s*\w+|\[[^\[\]]*\]|" + ARGUMENTS
         + rb")*[ \t)]*(?:[;#\r\n]|\Z)|(?=\()(?!" + ARGUMENTS + rb"))"
     )  # fmt: skip
 
@@ -81,7 +81,7 @@ class ToResultDiscarded(Rule):
     code = "TLN006"
     severity = Severity.ERROR
     scout = identifier(*_RETURN_ANOTHER) & _thrown_away(_METHOD) | (
-        identifier("transforms", "albumentations") & _thrown_away(rb"\b[A-Z]\w*")
+        identifier("transforms", "albumentations") & _thrown_away(rb"(?:\w+\.)*[A-Z]\w*")
     )
     help = "assign the result: `x = x.to(device)`"
     fix_safety = Applicability.SAFE
