@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-import clean_programs
 import pytest
+
+pytest.importorskip("numpy", reason="needs the extra `probe`")
+
+import clean_programs
 import silent_errors
 from bench_probe import mutation_case
 from case import Case, run
