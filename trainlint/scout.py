@@ -35,18 +35,34 @@ ARGUMENTS = rb"\(" + FURTHER_ARGUMENTS + rb"\)"
 """For patterns: a whole argument list of such a kind."""
 
 
-class Glance:
-    """What scouts see of a file: its bytes, and each identifier in them once."""
+_STRING_OR_COMMENT = re.compile(
+    rb"""("(?!"")(?:[^"\\\n]|\\[\s\S])*"|'(?!'')(?:[^'\\\n]|\\[\s\S])*')"""
+    rb'''|"""(?:[^"\\]|\\[\s\S]|"(?!""))*"""|'''
+    rb"""|'''(?:[^'\\]|\\[\s\S]|'(?!''))*'''|#[^\n]*"""
+)
 
-    def __init__(self, source: bytes) -> None:
+
+class Glance:
+    """What scouts see of a file: its bytes, and each identifier in them once.
+
+    ``whole`` is the file with its comments, where ``source`` has none.
+    """
+
+    def __init__(self, source: bytes, whole: bytes | None = None) -> None:
         # Patterns that want the start of a line can then all begin with a newline.
         self.source = b"\n" + source
+        self.whole = source if whole is None else whole
         self.answers: dict[Scout, bool] = {}
         """What expensive scouts have said: rules share them."""
 
+    def without_comments(self) -> Glance:
+        """A closer look, at the code alone: without comments and strings of several lines."""
+        code = _STRING_OR_COMMENT.sub(lambda match: match[1] or b"", self.whole)
+        return Glance(code, self.whole)
+
     @cached_property
     def identifiers(self) -> frozenset[bytes]:
-        """All identifiers, keywords and numbers, those in strings and comments too."""
+        """All identifiers, keywords and numbers, those in strings too."""
         return frozenset(self.source.translate(_IDENTIFIERS_ONLY).split())
 
     @cached_property
@@ -158,6 +174,11 @@ class _Called(_Regex):
         return any(glance.identifier_around(match) + b"(" in glance.source for match in found)
 
 
+class _Comment(_Regex):
+    def _finds(self, glance: Glance) -> bool:
+        return self._compiled.search(glance.whole) is not None
+
+
 class _Pattern(_Regex):
     def _finds(self, glance: Glance) -> bool:
         return self._compiled.search(glance.source) is not None
@@ -215,6 +236,11 @@ def statement_like(regex: bytes) -> Scout:
 def text(*alternatives: str) -> Scout:
     """One of these pieces of text occurs somewhere in the file, exactly so."""
     return _Text(*alternatives)
+
+
+def comment(regex: bytes) -> Scout:
+    """The regular expression matches somewhere, in comments too: no other scout looks there."""
+    return _Comment(regex)
 
 
 def pattern(regex: bytes) -> Scout:

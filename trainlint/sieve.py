@@ -27,8 +27,12 @@ class Sieve:
         if task.path.endswith(".ipynb"):
             return task if rules else None
         glance = Glance(data)
-        suspects = tuple(rule.code for rule in rules if rule.scout.suspects(glance))
-        return dataclasses.replace(task, suspects=suspects) if suspects else None
+        suspects = [rule for rule in rules if rule.scout.suspects(glance)]
+        if not suspects:
+            return None
+        code = glance.without_comments()
+        codes = tuple(rule.code for rule in suspects if rule.scout.suspects(code))
+        return dataclasses.replace(task, suspects=codes) if codes else None
 
     def _rules_of(self, selection: RuleSet) -> list[Rule]:
         if selection not in self._selected:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Report, Rule
-from trainlint.scout import pattern, text
+from trainlint.scout import comment
 
 
 class UnusedSuppression(Rule):
@@ -49,7 +49,7 @@ class UnusedSuppression(Rule):
 
     code = "TLU001"
     severity = Severity.WARNING
-    scout = text("trainlint:") | pattern(rb"(?i)#\s*noqa\s*:[^\n]*\bTL[A-Z]\d")
+    scout = comment(rb"trainlint:|(?i:#\s*noqa\s*:)[^\n]*\bTL[A-Z]\d")
     help = "remove what suppresses nothing"
     fix_safety = Applicability.SAFE
 

@@ -66,7 +66,7 @@ class SourceFile:
     @cached_property
     def glance(self) -> Glance:
         """What scouts see of it."""
-        return Glance(self.text.encode("utf-8", "replace"))
+        return Glance(self.text.encode("utf-8", "replace")).without_comments()
 
     @cached_property
     def lines(self) -> list[str]:
