@@ -6,11 +6,16 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from trainlint.analysis import Project, SourceFile
 from trainlint.engine import as_finding, check_file
 from trainlint.finding import Finding
 from trainlint.registry import all_rules
+
+# A machine that is busy with something else is no fault of the code.
+settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("patient")
 
 CheckProject = Callable[[Path, Sequence[str]], dict[Path, list[Finding]]]
 

@@ -2,9 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
+from collections.abc import Iterator
 
 _NEW_OBJECTS = 100_000
+
+
+@contextlib.contextmanager
+def starting_up() -> Iterator[None]:
+    """Do not look for garbage before ``collect_rarely`` is called: what is imported stays."""
+    gc.disable()
+    try:
+        yield
+    finally:
+        gc.enable()
 
 
 def collect_rarely() -> None:
@@ -17,3 +29,4 @@ def collect_rarely() -> None:
     """
     gc.freeze()
     gc.set_threshold(_NEW_OBJECTS, 20, 50)
+    gc.enable()

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib
-import importlib.metadata
 import inspect
 import pkgutil
 from collections.abc import Iterator
 from functools import lru_cache
 from types import ModuleType
+from typing import TYPE_CHECKING
 
+from trainlint.offers import ENTRY_POINT_GROUP, offers
 from trainlint.rule import Rule
 
-ENTRY_POINT_GROUP = "trainlint.rules"
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 
 class RuleConflictError(Exception):
@@ -34,11 +36,14 @@ def all_rules() -> tuple[Rule, ...]:
 
 def _rule_modules() -> Iterator[ModuleType]:
     yield from _modules_below(importlib.import_module("trainlint.rules"))
-    for entry_point in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP):
-        yield from _third_party(entry_point)
+    if any(offers()):
+        from importlib.metadata import entry_points
+
+        for entry_point in entry_points(group=ENTRY_POINT_GROUP):
+            yield from _third_party(entry_point)
 
 
-def _third_party(entry_point: importlib.metadata.EntryPoint) -> list[ModuleType]:
+def _third_party(entry_point: EntryPoint) -> list[ModuleType]:
     """The modules of another package; whatever is wrong with it, the message names it."""
     try:
         return list(_modules_below(importlib.import_module(entry_point.module)))

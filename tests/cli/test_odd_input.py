@@ -188,7 +188,9 @@ def test_a_broken_notebook_is_one_line(check: Check, write: Write, content: str)
 
 
 @settings(
-    suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None, max_examples=40
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+    deadline=None,
+    max_examples=40,
 )
 @given(
     content=st.binary(max_size=60)

@@ -6,7 +6,7 @@ import hashlib
 import importlib
 import os
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from trainlint.cache.file_states import content_hash
 from trainlint.cache.folder import CacheFolder
 from trainlint.catalogue import RuleFacts, facts_of, foreign_files, installed_rules
 from trainlint.finding import Severity
+from trainlint.offers import offers
 
 _NAME = "rules"
-_ENTRY_POINT_GROUP = b"[trainlint.rules]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +73,7 @@ def _own_code() -> str:
     packages = [importlib.import_module(name) for name in ("trainlint", "trainlint.rules")]
     folders = [folder for package in packages for folder in package.__path__]
     files = [file for folder in folders for file in _python_files(folder)]
-    parts = [sys.version, _contents(files), *_offers()]
+    parts = [sys.version, _contents(files), *offers()]
     return content_hash("\n".join(parts).encode())
 
 
@@ -98,24 +98,3 @@ def _contents(files: Iterable[str]) -> str:
         digest.update(b"%d\n" % len(data))
         digest.update(data)
     return digest.hexdigest()
-
-
-def _offers() -> Iterator[str]:
-    """The entry points of installed packages that offer rules.
-
-    ``importlib.metadata`` answers the same, but importing it costs as much as a whole cached run.
-    """
-    for folder in sys.path:
-        try:
-            names = os.listdir(folder or ".")
-        except OSError:
-            continue
-        for name in sorted(names):
-            if name.endswith((".dist-info", ".egg-info")):
-                try:
-                    with open(os.path.join(folder, name, "entry_points.txt"), "rb") as file:
-                        text = file.read()
-                except OSError:
-                    continue
-                if _ENTRY_POINT_GROUP in text:
-                    yield name + text.decode("utf-8", "replace")

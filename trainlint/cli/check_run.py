@@ -16,6 +16,7 @@ from trainlint.cli.show import files_text, settings_text
 from trainlint.cli.terminal import say, shows_progress, write_output
 from trainlint.config import ConfigError, Settings, SettingsResolver
 from trainlint.discovery import Discovery, discover
+from trainlint.garbage import starting_up
 from trainlint.outcome import CheckOptions, EditMode, FileOutcome
 from trainlint.runner import Run, check_files
 
@@ -27,7 +28,8 @@ def run_check(arguments: CheckArguments) -> int:
         UsageFault: something is wrong with the arguments, a configuration file or a baseline.
     """
     try:
-        return _CheckRun(arguments).run()
+        with starting_up():
+            return _CheckRun(arguments).run()
     except (ConfigError, RuleLoadError) as error:
         raise UsageFault(str(error)) from error
 
