@@ -35,11 +35,15 @@ ARGUMENTS = rb"\(" + FURTHER_ARGUMENTS + rb"\)"
 """For patterns: a whole argument list of such a kind."""
 
 
-_STRING_OR_COMMENT = re.compile(
-    rb"""("(?!"")(?:[^"\\\n]|\\[\s\S])*"|'(?!'')(?:[^'\\\n]|\\[\s\S])*')"""
-    rb'''|"""(?:[^"\\]|\\[\s\S]|"(?!""))*"""|'''
-    rb"""|'''(?:[^'\\]|\\[\s\S]|'(?!''))*'''|#[^\n]*"""
+_LINE_STRING = (
+    rb'"(?!"")[^"\\\n]*(?:\\[\s\S][^"\\\n]*)*"'
+    rb"|'(?!'')[^'\\\n]*(?:\\[\s\S][^'\\\n]*)*'"
 )
+_LONG_STRING = (
+    rb'"""[^"\\]*(?:(?:\\[\s\S]|"(?!""))[^"\\]*)*"""'
+    rb"|'''[^'\\]*(?:(?:\\[\s\S]|'(?!''))[^'\\]*)*'''"
+)
+_STRING_OR_COMMENT = re.compile(rb"(" + _LINE_STRING + rb")|" + _LONG_STRING + rb"|#[^\n]*")
 
 
 class Glance:

@@ -49,7 +49,7 @@ class UnusedSuppression(Rule):
 
     code = "TLU001"
     severity = Severity.WARNING
-    scout = comment(rb"trainlint:|(?i:#\s*noqa\s*:)[^\n]*\bTL[A-Z]\d")
+    scout = comment(rb"trainlint:") | comment(rb"#\s*(?i:noqa)\s*:[^\n]*\bTL[A-Z]\d")
     help = "remove what suppresses nothing"
     fix_safety = Applicability.SAFE
 

@@ -15,7 +15,8 @@ from trainlint.analysis.values import Constant, Instance, Object, Value, element
 _LEARNS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP})
 _TRAINS = _LEARNS | {EventKind.ZERO_GRAD}
 KEEPS_SCORE = re.compile(
-    r"correct|accura|(?<![a-z])acc(?![a-z])|(?<![a-z])loss[^\n]*\.item\(\)|argmax\([^\n]*\) *=="
+    r"correct(?!ion|_bias)|accura|(?<![a-z])acc(?![a-z])"
+    r"|(?<![a-z])loss[^\n]*\.item\(\)|argmax\([^\n]*\) *=="
 )
 """How a loop shows that it measures: right answers are counted, or losses added up."""
 
