@@ -75,6 +75,8 @@ class Captured:
         self.optimizer = self.optimizer or optimizer
         main = vars(sys.modules["__main__"]) | _script_globals()
         modules = [m for m in main.values() if isinstance(m, nn.Module) and list(m.parameters())]
+        first = optimizer.param_groups[0]["params"][0]
+        modules.sort(key=lambda m: not any(p is first for p in m.parameters()))
         if self.model is None and modules:
             self.model = modules[0]
             if self.on_optimizer is not None:
