@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any
@@ -205,6 +206,11 @@ class TestPlaces:
         placed = notebook("a", "b(\nc)").place(finding(4, 4, (3, 4)))
         assert (placed.cell, placed.line, placed.end_line) == (2, 2, 2)
         assert (placed.statement_line, placed.statement_end_line) == (1, 2)
+
+    def test_lines_that_a_message_speaks_of(self) -> None:
+        said = dataclasses.replace(finding(4, 4, (4, 4)), message="line 1, line 3; in a.py, line 3")
+        placed = notebook("a", "b(\nc)").place(said)
+        assert placed.message == "line 1 of cell 1, line 1; in a.py, line 3"
 
     @pytest.mark.parametrize(
         ("source", "displayed"),

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # A sum is divided, if at all, by something that the user chose.
 _SUMS = re.compile(r"reduction\s*=\s*['\"]sum['\"]|size_average\s*=\s*False|reduce\s*=\s*False")
+_SCALES_GRADIENTS = re.compile(r"scale_grad|\.grad\s*[*/]=|\.grad\.(mul|div)_")
 _SCALES = re.compile(r"scal|norm|accum|count|factor", re.IGNORECASE)
 
 
@@ -90,7 +91,7 @@ class AccumLossNotScaled(Rule):
 
 
 def _is_normalised(window: Window) -> bool:
-    """Whether the loss is divided, or multiplied by some scale, where it is computed."""
+    """Whether the loss is divided, or multiplied by some scale, or else its gradients are."""
     if _SUMS.search(window.file.source.text):
         return True
     for backward in window.backwards:
@@ -99,6 +100,8 @@ def _is_normalised(window: Window) -> bool:
             return True
         names = {node.id for node in ast.walk(expression) if isinstance(node, ast.Name)}
         around = window.file.index.enclosing_function(backward.node) or window.file.tree
+        if _SCALES_GRADIENTS.search(ast.unparse(around)):
+            return True
         computed = [
             node.value
             for node in ast.walk(around)

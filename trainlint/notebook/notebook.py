@@ -15,6 +15,8 @@ from trainlint.finding import Finding
 from trainlint.notebook.document import Document, DocumentError
 from trainlint.notebook.magics import Magics, cell_magic, runs_elsewhere
 
+_OWN_LINE = re.compile(r"(?<!\.py, )\bline (\d+)\b")
+
 
 class Notebook:
     """The code cells of a ``.ipynb`` file.
@@ -71,7 +73,7 @@ class Notebook:
         return cell, min(line - self._starts[cell - 1] + 1, max(len(self._cells[cell - 1]), 1))
 
     def place(self, finding: Finding) -> Finding:
-        """The finding with its cell, and its lines counted within the cell."""
+        """The finding with its cell, its lines and those that it speaks of counted within cells."""
         cell, line = self.locate(finding.line)
 
         def within(other: int) -> int:
@@ -85,7 +87,13 @@ class Notebook:
             end_line=within(finding.end_line),
             statement_line=within(finding.statement_line),
             statement_end_line=within(finding.statement_end_line),
+            message=_OWN_LINE.sub(lambda other: self._spoken(int(other[1]), cell), finding.message),
         )
+
+    def _spoken(self, line: int, here: int) -> str:
+        """How a message in cell ``here`` names a line of ``text``."""
+        cell, local = self.locate(line)
+        return f"line {local}" if cell == here else f"line {local} of cell {cell}"
 
     def syntax_error(self) -> str | None:
         """What is wrong with the first cell that does not parse, if there is one."""

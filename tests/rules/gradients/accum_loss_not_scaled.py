@@ -94,3 +94,17 @@ def plain(model, loader, log_interval):
         optimizer.step()
         if i % log_interval == 0:
             print(loss.item())
+
+
+def gradients_scaled_by_the_tokens(model, loader, micro):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    tokens = 0
+    for i, (x, y) in enumerate(loader):
+        tokens += x.numel()
+        loss = F.cross_entropy(model(x), y) * x.numel()
+        loss.backward()
+        if (i + 1) % micro == 0 or i + 1 == len(loader):
+            training.scale_grads(model, 1 / tokens)
+            optimizer.step()
+            optimizer.zero_grad()
+            tokens = 0
