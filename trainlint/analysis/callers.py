@@ -69,10 +69,12 @@ def _files_that_name(function: FunctionDefinition) -> list[FileModel]:
 def _is_referred_to(function: FunctionDefinition) -> bool:
     """Whether the function's own file uses its name outside the definition."""
     name, file = function.name, function.file
-    inside = set(ast.walk(function.node))
+    named: list[ast.Name] | list[ast.Attribute]
     if function.owner is None:
-        return any(node.id == name and node not in inside for node in file.nodes(ast.Name))
-    return any(node.attr == name and node not in inside for node in file.nodes(ast.Attribute))
+        named = [node for node in file.nodes(ast.Name) if node.id == name]
+    else:
+        named = [node for node in file.nodes(ast.Attribute) if node.attr == name]
+    return any(not file.index.holds(function.node, node) for node in named)
 
 
 def _files_that_may_call(function: FunctionDefinition) -> list[FileModel]:

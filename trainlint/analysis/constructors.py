@@ -75,8 +75,7 @@ def _class_makes_tensors(definition: ClassDefinition, seen: frozenset[ClassDefin
     return any(
         _is_registration(call) or _makes_tensors(ancestor.file, call, seen | {definition})
         for ancestor in definition.ancestors()
-        for call in ast.walk(ancestor.node)
-        if isinstance(call, ast.Call)
+        for call in ancestor.file.index.nodes_in(ancestor.node, ast.Call)
     ) or any(name is not None and _is_layer(name) for name in definition.external_bases())
 
 

@@ -58,34 +58,21 @@ class FunctionDefinition:
         return [name for item in expressions if (name := self.file.qualified(item))]
 
     @cached_property
-    def _body(self) -> tuple[list[ast.Call], frozenset[str], frozenset[str]]:
-        calls: list[ast.Call] = []
-        names: set[str] = set()
-        attributes: set[str] = set()
-        for node in ast.walk(self.node):
-            if isinstance(node, ast.Name):
-                names.add(node.id)
-            elif isinstance(node, ast.Attribute):
-                attributes.add(node.attr)
-            elif isinstance(node, ast.Call):
-                calls.append(node)
-        return calls, frozenset(names), frozenset(attributes)
-
-    @property
     def calls(self) -> list[ast.Call]:
         """All calls in the body, those in nested functions included."""
-        return self._body[0]
+        return self.file.index.nodes_in(self.node, ast.Call)
 
-    @property
+    @cached_property
     def names_read(self) -> frozenset[str]:
         """All plain names in the body."""
-        return self._body[1]
+        return frozenset(node.id for node in self.file.index.nodes_in(self.node, ast.Name))
 
     @cached_property
     def vocabulary(self) -> frozenset[str]:
         """What the body calls and which attributes it reads; plain variables do not count."""
         called = {call.func.id for call in self.calls if isinstance(call.func, ast.Name)}
-        return self._body[2] | called
+        called.update(node.attr for node in self.file.index.nodes_in(self.node, ast.Attribute))
+        return frozenset(called)
 
     @cached_property
     def is_static(self) -> bool:

@@ -247,8 +247,8 @@ class FileModel:
         if statement not in self._stored:
             self._stored[statement] = frozenset(
                 node.id
-                for node in ast.walk(statement)
-                if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+                for node in self.index.nodes_in(statement, ast.Name)
+                if isinstance(node.ctx, ast.Store)
             )
         return self._stored[statement]
 

@@ -158,7 +158,7 @@ class TreeIndex:
             by_type[kind].append(node)
             order.append(node)
             if kind is name:
-                if type(node.ctx) is not ast.Load:
+                if type(node.ctx) is not ast.Load:  # type: ignore[attr-defined]
                     self._bind(node, scope)
                 continue
             if kind in binders:
@@ -169,8 +169,6 @@ class TreeIndex:
                 stack.append(None)
             for field in fields[kind]:
                 value = getattr(node, field)
-                if value is None:
-                    continue
                 if type(value) is list:
                     for item in reversed(value):
                         if isinstance(item, ast.AST):

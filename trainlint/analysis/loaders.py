@@ -178,12 +178,9 @@ def _unseen_constructors(file: FileModel, seen: set[ast.Call]) -> Iterator[Funct
     """Constructors whose loaders are made only where other files make the objects."""
     for owner in file.classes.values():
         method = owner.own_methods.get("__init__")
-        made = ast.walk(method.node) if method is not None else ()
         if method is not None and any(
-            isinstance(node, ast.Call)
-            and node not in seen
-            and file.qualified(node.func) in LOADER_CLASSES
-            for node in made
+            call not in seen and file.qualified(call.func) in LOADER_CLASSES
+            for call in method.calls
         ):
             yield method
 
@@ -276,9 +273,7 @@ def _is_returned(file: FileModel, call: ast.Call) -> bool:
         return False
     bound = {call, *_targets(file, call)}
     returned = [
-        node.value
-        for node in ast.walk(function)
-        if isinstance(node, ast.Return) and node.value is not None
+        node.value for node in file.index.nodes_in(function, ast.Return) if node.value is not None
     ]
     names = {node.id for node in bound if isinstance(node, ast.Name)}
     return any(

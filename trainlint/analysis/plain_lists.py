@@ -17,6 +17,7 @@ _OWN_BOOKKEEPING = (
     "named_modules", "_apply",
 )  # fmt: skip
 _REGISTERING = frozenset({"add_module", "register_module", "register_parameter", "setattr"})
+_COLLECTED = ("parameters", "state_dict")
 _LIST_METHODS = frozenset({"append", "extend", "insert"})
 _DICT_METHODS = frozenset({"items", "keys", "values", "update"})
 
@@ -39,9 +40,10 @@ def unregistered_modules(definition: ClassDefinition) -> Iterator[ModuleCollecti
     """Collections whose modules nothing in the class registers in another way."""
     if _keeps_its_own_books(definition):
         return
+    collected = _walked_for_parameters(definition)
     for name, assignments in definition.file.attribute_assignments(definition.node).items():
         uses = list(uses_of_attribute(definition.file, definition.node, name))
-        if any(use.escapes for use in uses) or _passes_parameters_on(definition, name):
+        if any(use.escapes for use in uses) or any(f".{name}" in text for text in collected):
             continue
         for statement, method in assignments:
             modules = _new_modules(definition.file, statement.value, method, uses)
@@ -161,27 +163,36 @@ def _keeps_its_own_books(definition: ClassDefinition) -> bool:
     if any(definition.method(name) is not None for name in _OWN_BOOKKEEPING):
         return True
     return any(
-        (isinstance(node, ast.Call) and last_name(node.func) in _REGISTERING)
-        or (isinstance(node, ast.Attribute) and node.attr in ("_modules", "__dict__"))
+        any(
+            last_name(call.func) in _REGISTERING
+            for call in ancestor.file.index.nodes_in(ancestor.node, ast.Call)
+        )
+        or any(
+            node.attr in ("_modules", "__dict__")
+            for node in ancestor.file.index.nodes_in(ancestor.node, ast.Attribute)
+        )
         for ancestor in definition.ancestors()
-        for node in ast.walk(ancestor.node)
     )
 
 
-def _passes_parameters_on(definition: ClassDefinition, name: str) -> bool:
-    """Whether a loop over the list collects the parameters itself, or registers the elements."""
-    for node in ast.walk(definition.node):
-        if isinstance(node, (ast.For, ast.ListComp, ast.GeneratorExp)):
-            loops = (
-                [node.iter]
-                if isinstance(node, ast.For)
-                else [item.iter for item in node.generators]
-            )
-            text = ast.unparse(node)
-            over_list = any(f".{name}" in ast.unparse(loop) for loop in loops)
-            if over_list and (".parameters()" in text or ".state_dict()" in text):
-                return True
-    return False
+def _walked_for_parameters(definition: ClassDefinition) -> list[str]:
+    """What loops walk through that collect parameters themselves, or register the elements."""
+    index = definition.file.index
+    loops: list[tuple[ast.AST, list[ast.expr]]] = [
+        (node, [node.iter]) for node in index.nodes_in(definition.node, ast.For)
+    ]
+    comprehensions: list[ast.ListComp | ast.GeneratorExp] = [
+        *index.nodes_in(definition.node, ast.ListComp),
+        *index.nodes_in(definition.node, ast.GeneratorExp),
+    ]
+    loops += [(node, [item.iter for item in node.generators]) for node in comprehensions]
+    return [
+        ast.unparse(item)
+        for loop, walked in loops
+        if any(node.attr in _COLLECTED for node in index.nodes_in(loop, ast.Attribute))
+        and any(f".{method}()" in ast.unparse(loop) for method in _COLLECTED)
+        for item in walked
+    ]
 
 
 def _container(file: FileModel, value: ast.expr, uses: list[Use]) -> str | None:

@@ -63,12 +63,10 @@ def _may_be_told(run: Run, sampler: Object) -> bool:
         if sampler in reachable(subjects, through_tensors=False):
             return True
     return any(
-        node not in told
+        call not in told
         for function in run.entered
-        for node in ast.walk(function.node)
-        if isinstance(node, ast.Call)
-        and isinstance(node.func, ast.Attribute)
-        and node.func.attr == "set_epoch"
+        for call in function.calls
+        if isinstance(call.func, ast.Attribute) and call.func.attr == "set_epoch"
     )
 
 
