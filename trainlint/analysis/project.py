@@ -97,6 +97,7 @@ class Project:
         self.relevance: dict[FunctionDefinition, bool] = {}
         self._resolved: dict[tuple[Path, str], Definition | None] = {}
         self._is_file: dict[Path, bool] = {}
+        self._located: dict[tuple[Path, str], tuple[list[Path], Path | None]] = {}
         self._search_paths: dict[Path, list[Path]] = {}
         self._sources: dict[Path, bytes] | None = None
         self._oldest: dict[str, Version | None] = {}
@@ -255,14 +256,23 @@ class Project:
         return None
 
     def _module(self, parts: list[str], origin: FileModel) -> FileModel | None:
-        looked_at = self._looked_at.setdefault(origin.path.absolute(), set())
+        key = (origin.path.parent, ".".join(parts))
+        if key not in self._located:
+            self._located[key] = self._locate(parts, origin)
+        candidates, found = self._located[key]
+        self._looked_at.setdefault(origin.path.absolute(), set()).update(candidates)
+        return self.load(found) if found is not None else None
+
+    def _locate(self, parts: list[str], origin: FileModel) -> tuple[list[Path], Path | None]:
+        """The places where an import is looked for, up to the file that it finds, if any."""
+        candidates: list[Path] = []
         for folder in self._search_path(origin.path):
             base = folder.joinpath(*parts)
             for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
-                looked_at.add(candidate)
+                candidates.append(candidate)
                 if self._exists(candidate):
-                    return self.load(candidate)
-        return None
+                    return candidates, candidate
+        return candidates, None
 
     def _search_path(self, path: Path) -> list[Path]:
         """Where a script's or package's imports are looked for: its folder, the root, src."""

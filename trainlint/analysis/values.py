@@ -225,6 +225,9 @@ def choice(values: Iterable[Value]) -> Value:
     """One value for several that may be there; the value itself if all are the same."""
     distinct: dict[object, Value] = {}
     for value in values:
+        if not isinstance(value, Choice):
+            distinct.setdefault(_identity(value), value)
+            continue
         for option in options(value):
             distinct.setdefault(_identity(option), option)
     found = list(distinct.values())
