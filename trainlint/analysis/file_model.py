@@ -25,14 +25,19 @@ AttributeAssignments = dict[str, list[tuple[ast.Assign | ast.AnnAssign, Function
 _Node = TypeVar("_Node", bound=ast.AST)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Reading:
-    """The text of a test, the names and attributes that it reads, and whether it calls anything."""
+    """The names and attributes that a test reads, and whether it calls anything."""
 
-    text: str
+    test: ast.expr
     names: tuple[ast.Name, ...]
     attributes: frozenset[str]
     calls: bool
+
+    @cached_property
+    def text(self) -> str:
+        """The test as text: the same for the same question."""
+        return ast.unparse(self.test)
 
 
 class FileModel:
@@ -45,6 +50,7 @@ class FileModel:
         self.module = module
         self.package = package
         self._readings: dict[ast.expr, Reading] = {}
+        self._affirmed: dict[ast.Compare, ast.Compare] = {}
         self._stored: dict[ast.stmt, frozenset[str]] = {}
 
     @property
@@ -235,12 +241,19 @@ class FileModel:
         if test not in self._readings:
             nodes = list(ast.walk(test))
             self._readings[test] = Reading(
-                ast.unparse(test),
+                test,
                 tuple(node for node in nodes if isinstance(node, ast.Name)),
                 frozenset(node.attr for node in nodes if isinstance(node, ast.Attribute)),
                 any(isinstance(node, (ast.Call, ast.Await)) for node in nodes),
             )
         return self._readings[test]
+
+    def affirmed(self, test: ast.Compare) -> ast.Compare:
+        """``a == b`` for ``a != b`` or ``a is not b``, always the same node for the same test."""
+        if test not in self._affirmed:
+            equal = ast.Compare(test.left, [ast.Eq()], test.comparators)
+            self._affirmed[test] = ast.copy_location(equal, test)
+        return self._affirmed[test]
 
     def names_stored_in(self, statement: ast.stmt) -> frozenset[str]:
         """The names that a statement, with all inside it, assigns."""

@@ -6,7 +6,7 @@ import ast
 import itertools
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
@@ -26,9 +26,7 @@ class Value:
     the name that it was first bound to or reached by.
     """
 
-    _births: ClassVar[Iterator[int]] = itertools.count()
-
-    birth: int = field(default_factory=lambda: next(Value._births), init=False, repr=False)
+    birth: int = field(default_factory=itertools.count().__next__, init=False, repr=False)
     members: dict[str, Value] = field(default_factory=dict, init=False, repr=False)
     hint: str = field(default="", kw_only=True)
 

@@ -47,8 +47,7 @@ def assumptions(machine: Machine, test: ast.expr, outcome: bool) -> Assumptions:
         if isinstance(operator, (ast.Is, ast.Eq)) and _is_empty(other):
             return assumptions(machine, test.left, not outcome)
         if isinstance(operator, (ast.NotEq, ast.IsNot)):
-            swapped = ast.copy_location(ast.Compare(test.left, [ast.Eq()], [other]), test)
-            return ((_condition(machine, swapped), not outcome),)
+            return ((_condition(machine, machine.file.affirmed(test)), not outcome),)
     return ((_condition(machine, test), outcome),)
 
 

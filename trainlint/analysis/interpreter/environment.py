@@ -19,7 +19,7 @@ class Environment:
         """The value that a name is bound to here or outwards."""
         current: Environment | None = self
         while current is not None:
-            value = current.own(name)
+            value = current.values.get(name) or current.own(name)
             if value is not None:
                 return value
             current = current.parent
