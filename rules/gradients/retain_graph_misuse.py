@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.ownership import networks, trained_networks
+from trainlint.analysis.ownership import networks, reachable, trained_networks
 from trainlint.analysis.protocols.gradients import innermost_loop, loops_around
 from trainlint.analysis.trace import Event, EventKind, Loop, events
-from trainlint.analysis.values import Tensor, elements
+from trainlint.analysis.values import Tensor, Value, elements
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import identifier
@@ -88,9 +88,9 @@ def _is_alone(run: Run, backward: Event) -> bool:
     loop = innermost_loop(run.trace, backward)
     if loop is None or not run.complete or not _makes_graph(loop, backward):
         return False
-    if any(_may_use(event, backward) for event in events(loop.body)):
-        return False
     mine = trained_networks(backward.target)
+    if any(_may_use(event, backward, mine) for event in events(loop.body)):
+        return False
     return not any(
         event.node is not backward.node and not trained_networks(event.target).isdisjoint(mine)
         for outer in loops_around(run.trace, backward)[:-1]
@@ -98,15 +98,19 @@ def _is_alone(run: Run, backward: Event) -> bool:
     )
 
 
-def _may_use(event: Event, backward: Event) -> bool:
-    """Whether an event of the lap differentiates something, or is handed a loss."""
+def _may_use(event: Event, backward: Event, mine: set[Value]) -> bool:
+    """Whether an event of the lap differentiates something, or is handed a loss of ``mine``."""
     if event.node is backward.node:
         return False
     if event.kind in (EventKind.BACKWARD, EventKind.GRADIENT):
         return True
     held = (item for value in event.arguments for item in elements(value))
     return event.kind is EventKind.OPAQUE and any(
-        isinstance(item, Tensor) and item.is_loss for item in held
+        isinstance(item, Tensor)
+        and item.is_loss
+        and not item.detached
+        and not (mine and mine.isdisjoint(item.trains))
+        for item in held
     )
 
 
@@ -114,7 +118,7 @@ def _makes_graph(loop: Loop, backward: Event) -> bool:
     made = networks(
         event.target for event in events(loop.body, EventKind.FORWARD) if event.target is not None
     )
-    return bool(made) and trained_networks(backward.target) <= made
+    return bool(made) and trained_networks(backward.target) <= reachable(made)
 
 
 def _repair(event: Event) -> Repair:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.knowledge.modules import WRAPPERS
 from trainlint.analysis.receivers import (
     assigned_values,
     last_name,
@@ -88,7 +89,8 @@ def _is_network(file: FileModel, owner: ast.expr) -> bool:
 
 def _is_layer(file: FileModel, call: ast.Call) -> bool:
     dotted = file.qualified(call.func) or ""
-    return dotted.startswith("torch.nn.") and dotted != "torch.nn.Sequential"
+    is_whole = dotted == "torch.nn.Sequential" or dotted in WRAPPERS
+    return dotted.startswith("torch.nn.") and not is_whole
 
 
 def _repair(statement: ast.Assign, target: ast.Attribute) -> Repair:

@@ -5,6 +5,7 @@ import re
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.index import Function
 from trainlint.analysis.ranks import rank_guards
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Severity
@@ -117,14 +118,22 @@ def _is_for_one(guard: ast.If) -> bool:
 
 def _others_call_it(file: FileModel, guard: ast.If, call: ast.Call, name: str) -> bool:
     """Whether the ranks that do not get here call it elsewhere: a branch, or a barrier of pairs."""
-    function = file.index.enclosing_function(call)
+    functions = _functions_around(file, call)
     return any(
         other is not call
         and _collective(file, other) == name
-        and file.index.enclosing_function(other) is function
+        and file.index.enclosing_function(other) in functions
         and _is_elsewhere(file, guard, call, other)
         for other in file.nodes(ast.Call)
     )
+
+
+def _functions_around(file: FileModel, node: ast.AST) -> list[Function | None]:
+    """The function that holds a node, and those that this one is nested in; else the module."""
+    found = [file.index.enclosing_function(node)]
+    while found[-1] is not None and (outer := file.index.enclosing_function(found[-1])):
+        found.append(outer)
+    return found
 
 
 def _is_elsewhere(file: FileModel, guard: ast.If, call: ast.Call, other: ast.Call) -> bool:

@@ -24,11 +24,36 @@ class Source:
 
 
 PACKAGES = {
-    "chemprop==1.6.1": ("chemprop/train",),
-    "pythae==0.1.2": ("src/pythae/trainers",),
+    "avalanche-lib==0.6.0": ("avalanche/training", "examples"),
+    "chemprop==1.6.1": ("chemprop/models", "chemprop/train"),
+    "deepctr-torch==0.3.0": ("deepctr_torch/models",),
+    "denoising-diffusion-pytorch==2.3.4": ("denoising_diffusion_pytorch",),
+    "easyfsl==1.5.0": ("easyfsl/methods",),
+    "flair==0.15.1": ("flair/nn", "flair/trainers"),
+    "litgpt==0.5.13": ("litgpt/finetune", "litgpt/pretrain.py"),
+    "mace-torch==0.3.16": ("mace/tools",),
+    "nnunetv2==2.8.1": ("nnunetv2/inference", "nnunetv2/run", "nnunetv2/training"),
+    "opacus==1.6.0": ("examples",),
     "open-clip-torch==3.3.0": ("src/open_clip_train",),
+    "opennmt-py==3.5.1": ("onmt/trainer.py", "onmt/utils"),
+    "poutyne==1.19.0": ("examples", "slides/src/code"),
+    "pykeen==1.11.1": ("src/pykeen/evaluation", "src/pykeen/training"),
+    "pythae==0.1.2": ("src/pythae/trainers",),
+    "pytorch-ignite==0.5.5": ("examples",),
+    "recbole==1.2.1": ("recbole/trainer",),
+    "sbi==0.27.0": ("sbi/inference", "sbi/utils"),
+    "simpletransformers==0.70.8": ("simpletransformers",),
+    "skorch==1.4.0": ("skorch",),
+    "stable-baselines3==2.9.2": ("stable_baselines3",),
+    "stylegan2-pytorch==1.9.0": ("stylegan2_pytorch",),
+    "tianshou==2.0.1": ("tianshou/algorithm",),
+    "torch-geometric==2.8.1": (
+        "torch_geometric/explain",
+        "torch_geometric/graphgym",
+        "torch_geometric/llm",
+    ),
 }
-"""Source distributions, and the folders of each that hold training code."""
+"""Source distributions, and the folders or files of each that hold training code."""
 
 
 def sources() -> Iterator[Source]:
@@ -39,8 +64,11 @@ def sources() -> Iterator[Source]:
 
 
 def _source(name: str, root: Path, folders: tuple[str, ...]) -> Source:
-    found = {path for folder in folders for path in sorted((root / folder).rglob("*.py"))}
-    files = [path for path in sorted(found) if path.stat().st_size <= _MAX_BYTES]
+    found: set[Path] = set()
+    for folder in folders:
+        place = root / folder
+        found.update([place] if place.is_file() else place.rglob("*.py"))
+    files = (path for path in sorted(found) if path.stat().st_size <= _MAX_BYTES)
     return Source(name, root, tuple(path for path in files if not _is_test(path, root)))
 
 

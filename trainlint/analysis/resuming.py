@@ -134,13 +134,23 @@ def _restored_parts(file: FileModel, load: ast.Call) -> set[Role] | None:
         if not isinstance(call.func, ast.Attribute) or call.func.attr != "load_state_dict":
             continue
         role, _ = receiver_role(file, call.func.value)
-        if role is Role.OTHER and not _is_weights(call):
+        if role is Role.OTHER and not _is_weights(call) and not _saves_optimizer(file):
             return None
         found.add(role)
     for _, key in _reads(file, load, name):
         found |= {role for role, pattern in _KEYS.items() if pattern.search(key)}
     text = ast.unparse(load)
     return found | {role for role, pattern in _KEYS.items() if pattern.search(text)}
+
+
+def _saves_optimizer(file: FileModel) -> bool:
+    """Whether the optimizer's state is saved by itself, so that nothing else holds it."""
+    return any(
+        last_name(call) == "state_dict"
+        and isinstance(call.func, ast.Attribute)
+        and receiver_role(file, call.func.value)[0] is Role.OPTIMIZER
+        for call in file.nodes(ast.Call)
+    )
 
 
 def _is_weights(call: ast.Call) -> bool:

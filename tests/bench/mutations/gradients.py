@@ -6,9 +6,10 @@ import ast
 from collections.abc import Iterator
 
 from tests.bench.mutations.operators import operator
-from tests.bench.mutations.program import Mutation, Program
+from tests.bench.mutations.program import LoopNode, Mutation, Program
 from tests.bench.mutations.training import (
     BACKWARD,
+    NETWORK,
     call_of,
     is_conditional,
     losses,
@@ -108,9 +109,18 @@ def graph_retained(program: Program) -> Iterator[Mutation]:
     for backward, call in program.statement_calls("backward"):
         scope = program.scope(backward)
         alone = len(program.calls(scope, *BACKWARD, "grad")) == 1
-        if alone and not call.keywords and not call.args and program.loops(backward):
+        loops = program.loops(backward)
+        if alone and not call.keywords and not call.args and loops and _runs_model(program, loops):
             edit = program.with_argument(call, "retain_graph=True")
             yield Mutation(backward.lineno, (edit,))
+
+
+def _runs_model(program: Program, loops: list[LoopNode]) -> bool:
+    """Whether the innermost loop calls something that is named like a network."""
+    return any(
+        program.names_like(NETWORK, program.source(call.func).removesuffix(".forward"))
+        for call in program.calls(loops[0])
+    )
 
 
 @operator(".item() dropped from a running total", finds="loss-accumulate-graph")
@@ -165,16 +175,18 @@ def _keeps(program: Program, statement: ast.stmt, call: ast.Call) -> bool:
     )
 
 
-@operator("optimizer made in the loop", finds="optimizer-recreated-in-loop")
+@operator("optimizer made in the loop over epochs", finds="optimizer-recreated-in-loop")
 def optimizer_in_loop(program: Program) -> Iterator[Mutation]:
-    """An optimizer made right before the loop over epochs is made again at the head of each."""
+    """An optimizer made in front of the loop is made again in each epoch."""
     for statement, name, call in program.assigned_calls():
         made = program.source(call.func)
         if not made.startswith(("torch.optim.", "optim.")) or "lr_scheduler" in made:
             continue
         block = program.block(statement)
         for after in block[block.index(statement) + 1 :]:
-            if isinstance(after, ast.For) and f"{name}.step()" in program.source(after):
+            if not isinstance(after, ast.For) or "epoch" not in program.source(after.target):
+                continue
+            if f"{name}.step()" in program.source(after):
                 again = program.insert_before(after.body[0], program.source(statement))
                 if any(isinstance(inner, ast.For) for inner in ast.walk(after) if inner != after):
                     yield Mutation(after.lineno, (again,))
@@ -190,10 +202,10 @@ def training_under_no_grad(program: Program) -> Iterator[Mutation]:
             continue
         own = [call for call in program.calls(node, "backward") if program.scope(call) is node]
         switches = ("enable_grad", "set_grad_enabled", "no_grad", "checkpoint")
+        names = losses(program, node)
         makes_loss = any(
-            isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store)
+            isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store) and item.id in names
             for item in ast.walk(node)
-            if getattr(item, "id", None) in losses(program, node)
         )
         if own and makes_loss and not program.calls(node, *switches):
             yield Mutation(node.lineno, (program.insert_before(node, "@torch.no_grad()"),))

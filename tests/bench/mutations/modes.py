@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 from tests.bench.mutations.operators import operator
 from tests.bench.mutations.program import Edit, Function, Mutation, Program
+from tests.bench.mutations.training import NETWORK
 
-_NETWORK = r"model|net$|network|encoder|decoder|generator|discriminator|classifier|^self$"
 _EVALUATION = re.compile(r"eval|valid|test|infer|predict", re.IGNORECASE)
 
 
@@ -17,7 +17,7 @@ def _mode_calls(program: Program, mode: str) -> list[tuple[ast.Expr, ast.Call]]:
     return [
         (statement, call)
         for statement, call in program.statement_calls(mode)
-        if not call.args and program.names_like(_NETWORK, program.receiver(call))
+        if not call.args and program.names_like(NETWORK, program.receiver(call))
     ]
 
 
@@ -34,6 +34,8 @@ def eval_removed(program: Program) -> Iterator[Mutation]:
     statement, call = calls[0]
     scope = program.scope(statement)
     name = program.receiver(call)
+    if isinstance(scope, ast.Module) or not _EVALUATION.search(scope.name):
+        return
     loops = [
         node
         for node in ast.walk(scope)

@@ -68,10 +68,18 @@ def super_init_removed(program: Program) -> Iterator[Mutation]:
             continue
         for statement in constructor.body:
             text = program.source(statement)
-            if isinstance(statement, ast.Expr) and text.startswith("super("):
-                rest = "".join(program.source(item) for item in constructor.body)
-                if "self." in rest and "nn." in rest:
-                    yield Mutation(statement.lineno, (program.remove(statement),))
+            calls_base = isinstance(statement, ast.Expr) and text.startswith("super(")
+            if calls_base and any(_registers(program, item) for item in constructor.body):
+                yield Mutation(statement.lineno, (program.remove(statement),))
+
+
+def _registers(program: Program, statement: ast.stmt) -> bool:
+    """``self.layer = nn.Linear(...)``."""
+    if not isinstance(statement, ast.Assign) or not isinstance(statement.value, ast.Call):
+        return False
+    made = program.source(statement.value.func)
+    is_layer = made.startswith(("nn.", "torch.nn.")) and called_name(statement.value) != "Parameter"
+    return is_layer and program.source(statement.targets[0]).startswith("self.")
 
 
 @operator("functional dropout without `training`", finds="functional-dropout-no-training")
@@ -126,8 +134,9 @@ def to_discarded(program: Program) -> Iterator[Mutation]:
 
 
 def _walks(loop: ast.AST, name: str) -> bool:
-    """Whether a loop over a loader binds a name."""
-    if not isinstance(loop, ast.For) or "loader" not in ast.unparse(loop.iter):
+    """Whether a loop over a loader binds a name, and others: a batch may move itself in place."""
+    is_pair = isinstance(loop, ast.For) and isinstance(loop.target, ast.Tuple)
+    if not isinstance(loop, ast.For) or not is_pair or "loader" not in ast.unparse(loop.iter):
         return False
     return any(isinstance(item, ast.Name) and item.id == name for item in ast.walk(loop.target))
 
@@ -137,6 +146,7 @@ def parameter_moved(program: Program) -> Iterator[Mutation]:
     """``self.x = nn.Parameter(...)`` becomes ``nn.Parameter(...).cuda()``."""
     for statement, name, call in program.assigned_calls("Parameter"):
         is_torch = program.source(call.func) in ("nn.Parameter", "torch.nn.Parameter")
-        if is_torch and name.startswith("self."):
+        learns = keyword(call, "requires_grad") is None
+        if is_torch and learns and name.startswith("self."):
             text = f"{program.source(call)}.cuda()"
             yield Mutation(statement.lineno, (program.replace(call, text),))

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ast
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from operator import itemgetter
 from pathlib import Path
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -48,9 +50,21 @@ class Program:
         self.path = path
         self.text = text
         self.tree = ast.parse(text)
-        self._parents = {
-            child: node for node in ast.walk(self.tree) for child in ast.iter_child_nodes(node)
-        }
+        self._parents: dict[ast.AST, ast.AST] = {}
+        self._extents: dict[ast.AST, tuple[int, int]] = {}
+        self._calls: list[tuple[int, ast.Call]] = []
+        self._number(self.tree)
+
+    def _number(self, node: ast.AST) -> None:
+        """Number all nodes from the top down, so that those inside a node are a range."""
+        first = len(self._extents)
+        self._extents[node] = (first, first)
+        if isinstance(node, ast.Call):
+            self._calls.append((first, node))
+        for child in ast.iter_child_nodes(node):
+            self._parents[child] = node
+            self._number(child)
+        self._extents[node] = (first, len(self._extents))
 
     @cached_property
     def _line_starts(self) -> list[int]:
@@ -146,28 +160,32 @@ class Program:
 
     def calls(self, within: ast.AST, *names: str) -> list[ast.Call]:
         """Calls below a node in source order; of these function or method names, if given."""
+        first, last = self._extents[within]
+        start = bisect_left(self._calls, first, key=itemgetter(0))
         found = [
-            node
-            for node in ast.walk(within)
-            if isinstance(node, ast.Call) and (not names or called_name(node) in names)
+            call
+            for number, call in self._calls[start:]
+            if number < last and (not names or called_name(call) in names)
         ]
         return sorted(found, key=lambda call: (call.lineno, call.col_offset))
 
     def statement_calls(self, *names: str) -> Iterator[tuple[ast.Expr, ast.Call]]:
         """Statements that are nothing but ``receiver.name(...)``, with the call."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
-                call = node.value
-                if isinstance(call.func, ast.Attribute) and call.func.attr in names:
-                    yield node, call
+        for call in self.calls(self.tree, *names):
+            statement = self._parents[call]
+            if isinstance(statement, ast.Expr) and isinstance(call.func, ast.Attribute):
+                yield statement, call
 
-    def assigned_calls(self, *names: str) -> Iterator[tuple[ast.Assign, str, ast.Call]]:
+    def assigned_calls(
+        self, *names: str
+    ) -> Iterator[tuple[ast.Assign | ast.AnnAssign, str, ast.Call]]:
         """``target = name(...)`` with one target; of any name, if none is given."""
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-                is_wanted = not names or called_name(node.value) in names
-                if is_wanted and len(node.targets) == 1:
-                    yield node, self.source(node.targets[0]), node.value
+        for call in self.calls(self.tree, *names):
+            statement = self._parents[call]
+            if isinstance(statement, ast.AnnAssign):
+                yield statement, self.source(statement.target), call
+            elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+                yield statement, self.source(statement.targets[0]), call
 
     def receiver(self, call: ast.Call) -> str:
         """The text before the dot of a method call."""

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator
 
 from tests.bench.mutations.operators import operator
-from tests.bench.mutations.program import Edit, Mutation, Program
+from tests.bench.mutations.program import Edit, Mutation, Program, called_name
 
 _MAIN_PROCESS = re.compile(
     r"^(not )?(\w+[.(])*\w*(rank\w*(\(\))? (==|<=) 0|is_main_process(\(\))?|is_master(\(\w*\))?"
@@ -15,7 +15,7 @@ _MAIN_PROCESS = re.compile(
 )
 
 
-def _wraps(program: Program) -> Iterator[tuple[ast.Assign, str, ast.Call]]:
+def _wraps(program: Program) -> Iterator[tuple[ast.stmt, str, ast.Call]]:
     """``model = DistributedDataParallel(model, ...)``, with the name and the call."""
     yield from program.assigned_calls("DistributedDataParallel", "DDP")
 
@@ -77,8 +77,9 @@ def around_ddp(program: Program) -> Iterator[Mutation]:
 def collective_guarded(program: Program) -> Iterator[Mutation]:
     """``dist.barrier()`` and ``dist.all_reduce(x)`` go under ``if dist.get_rank() == 0``."""
     for statement, call in program.statement_calls("barrier", "all_reduce", "broadcast"):
-        module = program.receiver(call)
-        if module in ("dist", "torch.distributed"):
+        module, name = program.receiver(call), called_name(call) or ""
+        alone = len(program.calls(program.scope(statement), name)) == 1
+        if module in ("dist", "torch.distributed") and alone:
             start = program.start(statement)
             guard = f"if {module}.get_rank() == 0: "
             yield Mutation(statement.lineno, (Edit(start, start, guard),))

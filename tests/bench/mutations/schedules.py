@@ -28,10 +28,12 @@ def _made(program: Program, name: str) -> list[ast.Call]:
 
 @operator("scheduler and optimizer swapped", finds="scheduler-before-optimizer")
 def scheduler_and_optimizer_swapped(program: Program) -> Iterator[Mutation]:
-    """Both are statements of one block."""
-    for statement, _ in _scheduler_steps(program):
+    """Both are statements of one block; the file makes the scheduler, of a class of torch."""
+    for statement, call in _scheduler_steps(program):
         step = last_step_before(program, statement)
-        if step is not None and program.repeats(statement):
+        made = [program.source(each.func) for each in _made(program, program.receiver(call))]
+        is_torchs = any("lr_scheduler." in each or each.endswith("LR") for each in made)
+        if step is not None and is_torchs and program.repeats(statement):
             yield Mutation(statement.lineno, program.swap(step, statement))
 
 

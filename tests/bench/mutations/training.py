@@ -11,6 +11,7 @@ from tests.bench.mutations.program import Program, Scope, called_name
 OPTIMIZER = r"optim|^opt$|^opt_|_opt$|_optim"
 SCHEDULER = r"sched"
 SCALER = r"scaler"
+NETWORK = r"model|net$|network|encoder|decoder|generator|discriminator|classifier|^self$"
 BACKWARD = ("backward", "manual_backward")
 
 

@@ -88,3 +88,28 @@ def critic_first(generator, critic, loader, optimizer_g, optimizer_c):
         optimizer_g.zero_grad()
         (-critic(fake).mean()).backward()
         optimizer_g.step()
+
+
+class Deep(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body = torch.nn.Linear(4, 4)
+        self.head = torch.nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.head(self.body(x))
+
+
+def second_loop_over_one_network(first_loader, second_loader, log):
+    model = Deep()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for x, y in first_loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+    for x, y in second_loader:
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        loss.backward(retain_graph=True)  # expect: retain-graph-misuse
+        optimizer.step()
+        log.write(loss.detach())

@@ -474,3 +474,19 @@ class ClearedAfterwards(lightning.LightningModule):
         self.manual_backward(loss)
         opt.step()
         self.zero_grad()
+
+
+def losses_are_shown(model, loader, optimizer, running_mean):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()  # expect: zero-grad-missing
+        running_mean.update(loss.detach())
+        optimizer.step()
+
+
+def losses_are_handed_on(model, loader, optimizer, engine):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        engine.after(loss)
+        optimizer.step()

@@ -86,3 +86,24 @@ def rank_is_minus_one_alone(rank, stop: bool):
 def state_of_a_plain_run(accelerator, folder):
     if accelerator.is_main_process:
         accelerator.save_state(folder)
+
+
+def first_rank_leads(rank, optimizer, signal, loss_of):
+    """Rank 0 runs LBFGS; each evaluation of its closure wakes the others, which wait below."""
+
+    def closure():
+        if rank == 0:
+            signal.fill_(1)
+            dist.broadcast(signal, src=0)
+        return loss_of()
+
+    if rank == 0:
+        optimizer.step(closure)
+        signal.fill_(0)
+        dist.broadcast(signal, src=0)
+    else:
+        while True:
+            dist.broadcast(signal, src=0)
+            if signal.item() == 0:
+                break
+            closure()

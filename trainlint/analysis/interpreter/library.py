@@ -110,7 +110,7 @@ def _general(
         machine.emit(EventKind.OPAQUE, node, External(dotted), everything)
         return Object(dotted, node, arguments, keywords)
     result = mix(*everything)
-    if isinstance(result, Tensor) and dotted.startswith("torch."):
+    if isinstance(result, Tensor) and dotted.startswith(("torch.", "builtins.sum")):
         return result
     return Object(dotted, node, arguments, keywords)
 

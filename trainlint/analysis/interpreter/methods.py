@@ -11,7 +11,7 @@ from trainlint.analysis.interpreter.expressions import mix
 from trainlint.analysis.interpreter.library import activated, logarithm
 from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.interpreter.module_calls import call_module, loss_value
-from trainlint.analysis.knowledge import modules, tensors
+from trainlint.analysis.knowledge import modules, tensors, training
 from trainlint.analysis.knowledge.libraries import BYSTANDERS
 from trainlint.analysis.roles import Role, has_role, of_class, role, unwrapped
 from trainlint.analysis.trace import Branch, EventKind, Trace
@@ -157,12 +157,23 @@ def _is_split(receiver: Choice, name: str) -> bool:
 
     Tensors each keep what they know.
     """
-    if all(isinstance(option, Tensor) for option in receiver.options):
+    may_be_tensors = all(
+        isinstance(option, (Tensor, Unknown)) or _is_new_data(option) for option in receiver.options
+    )
+    if may_be_tensors and any(isinstance(option, Tensor) for option in receiver.options):
         return True
     return any(
         isinstance(option, Instance) and option.definition.method(name) is not None
         for option in receiver.options
     )
+
+
+def _is_new_data(value: Value) -> bool:
+    """What a function of torch such as ``torch.zeros`` made."""
+    if not isinstance(value, Object):
+        return False
+    head, _, last = value.dotted.rpartition(".")
+    return head == "torch" and last.islower() and last not in ("load", "compile")
 
 
 def _call_options(call: MethodCall, receiver: Choice) -> Value:
@@ -297,9 +308,26 @@ def _unscale(call: MethodCall) -> Value:
 
 def _update(call: MethodCall) -> Value | None:
     if not has_role(call.receiver, Role.SCALER):
-        return None
+        return _update_average(call)
     call.emit(EventKind.SCALER_UPDATE, call.receiver, role(call.receiver)[1])
     return Constant(None)
+
+
+def _update_average(call: MethodCall) -> Value | None:
+    """``ema.update(model)`` and ``AveragedModel.update_parameters(model)`` only read the model."""
+    receiver = call.receiver
+    is_torchs = isinstance(receiver, Object) and receiver.dotted.startswith(
+        "torch.optim.swa_utils."
+    )
+    is_foreign = isinstance(receiver, (Object, Unknown)) and training.looks_like_average(
+        receiver.hint
+    )
+    return Constant(None) if is_torchs or is_foreign else None
+
+
+def _announce(call: MethodCall) -> Value | None:
+    """What accelerate and Fabric gather, print, save and wait for changes nothing."""
+    return Unknown(hint=call.name) if has_role(call.receiver, Role.ACCELERATOR) else None
 
 
 def _scaler_question(call: MethodCall) -> Value | None:
@@ -482,14 +510,6 @@ def _prepare(call: MethodCall) -> Value | None:
     return call.arguments[0] if len(call.arguments) == 1 else Group(list(call.arguments))
 
 
-def _update_average(call: MethodCall) -> Value | None:
-    """``AveragedModel.update_parameters(model)`` only reads the model."""
-    is_average = isinstance(call.receiver, Object) and call.receiver.dotted.startswith(
-        "torch.optim.swa_utils."
-    )
-    return Constant(None) if is_average else None
-
-
 def _scope(call: MethodCall) -> Value | None:
     return Context(call.name, call.node, call.argument(0, "models") or call.receiver)
 
@@ -509,6 +529,10 @@ def _save(call: MethodCall) -> Value | None:
     return Constant(None)
 
 
+_ANNOUNCEMENTS = (
+    "wait_for_everyone", "barrier", "print", "log_dict", "gather_for_metrics", "all_reduce", "save",
+    "load", "get_state_dict",
+)  # fmt: skip
 _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "zero_grad": _zero_grad,
     "step": _step,
@@ -541,8 +565,9 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "zero_": _zero,
     "fill_": _overwrite,
     "copy_": _overwrite,
+    **dict.fromkeys(_ANNOUNCEMENTS, _announce),
     "prepare": _prepare,
-    "setup": _prepare,
+    **dict.fromkeys(("setup", "setup_module", "setup_optimizers", "setup_dataloaders"), _prepare),
     "no_sync": _scope,
     "accumulate": _scope,
     "autocast": _scope,
@@ -592,7 +617,7 @@ def _other(call: MethodCall) -> Value:
         return Unknown()
     if isinstance(receiver, Object) and receiver.dotted.startswith(BYSTANDERS):
         return Unknown(hint=name)
-    if isinstance(receiver, (Constant, External)):
+    if isinstance(receiver, (Constant, External)) or _is_new_data(receiver):
         return Unknown()
     call.machine.emit(EventKind.OPAQUE, call.node, receiver, call.everything)
     return Unknown(hint=name)

@@ -70,6 +70,7 @@ _LOSS_NAME = re.compile(
     r"^self_loss$",
     re.IGNORECASE,
 )
+_AVERAGE_NAME = re.compile(r"(^|_)(ema|swa)(_|$)|(^|_)averaged?_(model|net)", re.IGNORECASE)
 _TRAIN_WORD = re.compile(r"(^|[_\W])(train|training|trn|tr)([_\W\d]|$)|train", re.IGNORECASE)
 _EVALUATION_WORD = re.compile(
     r"(^|[_\W\d])(val|vali|valid|validation|test|testing|tst|eval|evaluation|evaluate|dev|holdout|"
@@ -125,6 +126,11 @@ def looks_like_scaler(name: str) -> bool:
 def looks_like_module(name: str) -> bool:
     """Whether people would name a network so."""
     return bool(_MODULE_NAME.search(name)) and not looks_like_loader(name)
+
+
+def looks_like_average(name: str) -> bool:
+    """Whether people would name a running average of a network's weights so."""
+    return bool(_AVERAGE_NAME.search(name))
 
 
 def looks_like_loader(name: str) -> bool:

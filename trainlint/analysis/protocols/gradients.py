@@ -20,7 +20,7 @@ from trainlint.analysis.trace import (
     parts,
     steps,
 )
-from trainlint.analysis.values import Parameters, Value, elements
+from trainlint.analysis.values import Parameters, Tensor, Value, elements
 
 
 @dataclass(frozen=True)
@@ -91,8 +91,11 @@ class _Accumulation(Protocol[_Gradients]):
 
 
 def _mentions_loss(event: Event) -> bool:
+    """Whether a call is handed a loss with its graph; a detached one is only looked at."""
     return any(
-        getattr(item, "is_loss", False) for value in event.arguments for item in elements(value)
+        isinstance(item, Tensor) and item.is_loss and not item.detached
+        for value in event.arguments
+        for item in elements(value)
     )
 
 

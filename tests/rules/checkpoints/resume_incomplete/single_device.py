@@ -22,6 +22,23 @@ def train(model, loader, args):
         torch.save({"model": model.state_dict(), "optimizer": optimizer.state_dict(), "epoch": epoch}, "last.pt")
 
 
+def resume_beside_an_average(args, model, loader, average):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    start_epoch = 0
+    if args.resume:
+        checkpoint = torch.load(args.resume, map_location="cpu")  # expect: resume-incomplete
+        model.load_state_dict(checkpoint["model"])
+        average.load_state_dict(checkpoint["average"])
+        start_epoch = checkpoint["epoch"] + 1
+    for epoch in range(start_epoch, args.epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        state = {"model": model.state_dict(), "average": average.state_dict(), "epoch": epoch}
+        torch.save({**state, "optimizer": optimizer.state_dict()}, "last.pt")
+
+
 # What is right.
 
 
