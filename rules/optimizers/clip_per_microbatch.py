@@ -40,7 +40,7 @@ class ClipPerMicrobatch(Rule):
             loss = criterion(model(x), y) / accumulation
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-            if (i + 1) % accumulation == 0:
+            if (i + 1) % accumulation == 0 or i + 1 == len(loader):
                 optimizer.step()
                 optimizer.zero_grad()
     ```
@@ -53,7 +53,7 @@ class ClipPerMicrobatch(Rule):
         for i, (x, y) in enumerate(loader):
             loss = criterion(model(x), y) / accumulation
             loss.backward()
-            if (i + 1) % accumulation == 0:
+            if (i + 1) % accumulation == 0 or i + 1 == len(loader):
                 torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
                 optimizer.step()
                 optimizer.zero_grad()

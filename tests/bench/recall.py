@@ -11,6 +11,7 @@ the file as it was.
 from __future__ import annotations
 
 import argparse
+import csv
 import os
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -24,6 +25,8 @@ from trainlint.engine import as_finding, check_file
 from trainlint.finding import Finding
 from trainlint.registry import all_rules
 from trainlint.rule import Rule
+
+BY_READING = Path(__file__).with_name("by_reading.tsv")
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Answer:
     """What came of one file: its mutants, and what the rules say about it as it is."""
 
     planted: list[Planted]
-    unbroken: list[Finding]
+    unbroken: list[tuple[str, str, Finding]]
 
 
 def main() -> None:
@@ -67,10 +70,22 @@ def main() -> None:
     with ProcessPoolExecutor(wanted.jobs) as pool:
         answers = list(pool.map(_answer, *zip(*tasks, strict=True), chunksize=4))
     planted = [item for answer in answers for item in answer.planted]
-    _print_table(planted)
+    judged = _judged_by_reading()
+    counted = [item for item in planted if (item.operator, item.source, item.place) not in judged]
+    _print_table(counted)
     if wanted.misses:
-        _print_misses(planted)
-    _print_unbroken([item for answer in answers for item in answer.unbroken])
+        _print_misses(counted)
+    _print_unbroken([item for answer in answers for item in answer.unbroken], judged)
+    print(f"\njudged by reading ({BY_READING.name}): no bug after all, or a true finding:")
+    for (name, source, place), why in judged.items():
+        print(f"  {name}: {source} {place}: {why}")
+
+
+def _judged_by_reading() -> dict[tuple[str, str, str], str]:
+    """What only a reader can tell, with the reason, by operator or rule, source and place."""
+    with BY_READING.open(encoding="utf-8", newline="") as lines:
+        rows = list(csv.reader(lines, delimiter="\t"))[1:]
+    return {(name, source, place): why for name, source, place, why in rows}
 
 
 @cache
@@ -96,9 +111,10 @@ def _answer(source: Source, path: Path, names: list[str]) -> Answer:
         broken = program.edited(mutation.edits)
         after = _findings(project, path, broken, {item.finds})
         known = sum(finding.rule == item.finds for finding in before)
-        place = f"{path.relative_to(source.root)}:{mutation.line}"
+        place = f"{path.relative_to(source.root).as_posix()}:{mutation.line}"
         planted.append(Planted(item.name, item.finds, source.name, place, len(after) > known))
-    return Answer(planted, before)
+    here = path.relative_to(source.root).as_posix()
+    return Answer(planted, [(source.name, f"{here}:{item.line}", item) for item in before])
 
 
 def _findings(project: Project, path: Path, text: str, names: set[str]) -> list[Finding]:
@@ -130,10 +146,13 @@ def _print_misses(planted: list[Planted]) -> None:
             print(f"  {item.operator}: {item.source} {item.place}")
 
 
-def _print_unbroken(findings: list[Finding]) -> None:
-    print("\nfindings of these rules in the files as they are:")
-    for item in findings:
-        print(f"  {item.path}:{item.line}: {item.rule}: {item.message}")
+def _print_unbroken(
+    findings: list[tuple[str, str, Finding]], judged: dict[tuple[str, str, str], str]
+) -> None:
+    print("\nfindings of these rules in the files as they are, those judged true left out:")
+    for source, place, item in findings:
+        if (item.rule, source, place) not in judged:
+            print(f"  {item.rule}: {source} {place}: {item.message}")
 
 
 if __name__ == "__main__":
