@@ -7,8 +7,8 @@ Source         Mixed precision and loss scaling (Micikevicius et al. 2017, arXiv
                al. 2016, arXiv:1604.06174), 8-bit optimizers (Dettmers et al. 2021,
                arXiv:2110.02861). Weighting accumulated losses by tokens: the bug that most trainers
                shared until October 2024 (unsloth.ai/blog/gradient).
-Expected       A byte-level GPT on the standard library's short docstrings, padded to equal lengths,
-               1 core: below 3.5 bits a token in under a minute.
+Expected       A byte-level GPT on paragraphs of the standard library's docstrings, padded to equal
+               lengths, 1 core: below 3.6 bits a token in under a minute.
 Full scale     --data DIR --device cuda --amp bf16 --optimizer fused --checkpoint-activations
                --width 2048 --layers 24 --heads 16 --context 2048 --micro-batch 4 --accumulate 64
                --lr 3e-4 --warmup-steps 2000 (DIR holds train.jsonl and val.jsonl with a line
@@ -55,7 +55,7 @@ from torch.utils.data import DataLoader, Sampler
 class Settings:
     data: str = ""  # folder with train.jsonl and val.jsonl; empty: Python's docstrings
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 3
+    epochs: int = 1
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
@@ -106,7 +106,7 @@ IGNORE = -100  # F.cross_entropy's own value for targets that do not count
 
 
 def load_docstrings() -> tuple[list[bytes], list[bytes]]:
-    """Short docstrings of the standard library; whole source files are held out.
+    """Paragraphs of the standard library's docstrings; whole source files are held out.
 
     Docstrings of one file resemble each other: a random split would leak.
     """
@@ -115,8 +115,10 @@ def load_docstrings() -> tuple[list[bytes], list[bytes]]:
     for file in sorted(Path(sysconfig.get_paths()["stdlib"]).glob("*.py")):
         held_out = zlib.crc32(file.name.encode()) % 8 == 0
         for node in ast.walk(ast.parse(file.read_bytes())):
-            if isinstance(node, ast.ClassDef | ast.FunctionDef):
-                text = (ast.get_docstring(node) or "").encode()
+            if not isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef):
+                continue
+            for paragraph in (ast.get_docstring(node) or "").split("\n\n"):
+                text = " ".join(paragraph.split()).encode()
                 if 32 <= len(text) <= 126:
                     (val if held_out else train).append(text)
     return train, val
@@ -511,7 +513,7 @@ def main() -> None:
     val_bits = evaluate(model, val_loader, device)
     memory = torch.cuda.max_memory_allocated() if device.type == "cuda" else 0
     print(f"\nval_bits:         {val_bits:.4f}")
-    print("target:           val_bits <= 3.5")
+    print("target:           val_bits <= 3.6")
     print(f"skipped_steps:    {skipped}")
     print(f"peak_vram_mb:     {memory / 2**20:.1f}")
     print(f"training_seconds: {time.perf_counter() - started:.1f}")
