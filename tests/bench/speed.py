@@ -182,7 +182,7 @@ def warm_against_ruff(timm: Path) -> list[Row]:
 
 
 def one_script(preflight: Path) -> list[Row]:
-    """One clean training script, of 300 lines without its documentation."""
+    """One clean training script of about 450 lines, the shortest of the reference trainers."""
     ours, theirs = alternating(
         trainlint("--no-cache", SCRIPT), [str(preflight / "torch-preflight"), "check", str(SCRIPT)]
     )
