@@ -30,6 +30,8 @@ from trainlint.runtime.recorder import Recorder
 from trainlint.runtime.sandbox.redirects import Redirects
 from trainlint.runtime.sandbox.savers import Savers
 
+UNCOMPILED = "torch.compile was left out, to see inside the model; --keep-compile keeps it"
+
 
 class Instrument(Protocol):
     """Something that hooks into torch until its patches are undone."""
@@ -84,7 +86,7 @@ class Session:
         if self.redirects is not None:
             Savers(self.redirects).install(self.patches)
         if not recorder.spec.keep_compile:
-            self.patches.wrap(torch, "compile", _eager)
+            self.patches.wrap(torch, "compile", self._eager)
         for part in self._parts:
             part.install(self.patches)
         keep_scriptable()
@@ -102,19 +104,20 @@ class Session:
             recorder.busy = False
         recorder.flush(force=True)
 
+    def _eager(self, original: Any) -> Any:
+        """``torch.compile`` that runs uncompiled: hooks inside compiled code do not fire."""
+
+        def compile_model(*args: Any, **kwargs: Any) -> Any:
+            if UNCOMPILED not in self.recorder.trace.notes:
+                self.recorder.trace.notes.append(UNCOMPILED)
+            if hasattr(torch.compiler, "set_stance"):
+                torch.compiler.set_stance("force_eager")
+            else:
+                torch._dynamo.config.disable = True
+            return original(*args, **kwargs)
+
+        return compile_model
+
     def close(self) -> None:
         """Remove every hook and patch."""
         self.patches.undo()
-
-
-def _eager(original: Any) -> Any:
-    """``torch.compile`` that runs uncompiled: hooks inside compiled code do not fire."""
-
-    def compile_model(*args: Any, **kwargs: Any) -> Any:
-        if hasattr(torch.compiler, "set_stance"):
-            torch.compiler.set_stance("force_eager")
-        else:
-            torch._dynamo.config.disable = True
-        return original(*args, **kwargs)
-
-    return compile_model

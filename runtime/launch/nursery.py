@@ -1,8 +1,9 @@
 """A process that has imported torch once and forks a child for each phase.
 
 Started as ``python nursery.py``. It reads requests from its standard input, one JSON object a line,
-and answers each with two lines: the child's process id at once, its exit code at its end. The
-phases of one probe then share one import of torch, which takes longer than most phases.
+and answers each with two lines: ``[process id, null]`` at once, ``[process id, exit code]`` at the
+child's end. The phases of one probe then share one import of torch, which takes longer than most
+phases.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from typing import Any
 def warm_up() -> None:
     """Import what every child needs; starts no thread and touches no device."""
     import torch._dynamo  # noqa: F401  every optimizer's constructor imports it, for seconds
+
+    import trainlint.runtime.session  # noqa: F401
 
 
 def become_child(request: dict[str, Any], answers: int) -> None:
@@ -50,9 +53,12 @@ def serve() -> None:
         if pid == 0:
             become_child(json.loads(line), answers)
             return
-        os.write(answers, f"{pid}\n".encode())
-        code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        os.write(answers, f"{code}\n".encode())
+        _answer(answers, pid, None)
+        _answer(answers, pid, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+def _answer(answers: int, pid: int, code: int | None) -> None:
+    os.write(answers, (json.dumps([pid, code]) + "\n").encode())
 
 
 if __name__ == "__main__":

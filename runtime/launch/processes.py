@@ -30,7 +30,8 @@ class Nursery:
     """The parent's end of the process that forks the children."""
 
     def __init__(self) -> None:
-        self._answers: queue.Queue[int | None] = queue.Queue()
+        # Process id and exit code of a child; no code at its start, no id at the nursery's end.
+        self._answers: queue.Queue[tuple[int | None, int | None]] = queue.Queue()
         self._process = subprocess.Popen(
             [sys.executable, "-u", str(nursery.__file__)],
             stdin=subprocess.PIPE,
@@ -43,8 +44,9 @@ class Nursery:
     def _listen(self) -> None:
         assert self._process.stdout is not None
         for line in self._process.stdout:
-            self._answers.put(int(line))
-        self._answers.put(None)
+            pid, code = json.loads(line)
+            self._answers.put((pid, code))
+        self._answers.put((None, None))
 
     def start(self, spec: ChildSpec, show_output: bool) -> int:
         """Start a child and return its process id."""
@@ -60,18 +62,28 @@ class Nursery:
             self._process.stdin.flush()
         except BrokenPipeError:
             pass  # the missing answer below says so
-        pid = self._answers.get()
+        try:
+            pid, code = self._answers.get()
+            while code is not None:  # a late word of an earlier child
+                pid, code = self._answers.get()
+        except BaseException:
+            # Interrupted before the child's id came: it has to go down with its parent.
+            self._process.kill()
+            raise
         if pid is None:
             raise ChildStartError(f"{sys.executable} cannot import torch and trainlint.runtime")
         return pid
 
-    def exit_code(self, seconds: float) -> int | None:
+    def exit_code(self, child: int, seconds: float) -> int | None:
         """The child's exit code, if it ended within ``seconds``."""
         try:
-            code = self._answers.get(timeout=seconds)
+            pid, code = self._answers.get(timeout=seconds)
         except queue.Empty:
             return None
-        return -int(signal.SIGKILL) if code is None else code
+        if pid is None:
+            self._answers.put((None, None))
+            return -int(signal.SIGKILL)
+        return code if pid == child else None
 
     def close(self) -> None:
         """End the nursery."""
@@ -95,7 +107,7 @@ def run_child(
     """Run one phase and return its trace, however it ended."""
     pid = home.start(spec, show_output)
     try:
-        ending = _follow(home, spec, timeout, watch)
+        ending = _follow(home, pid, spec, timeout, watch)
     except BaseException:
         _end(home, pid, running=True)
         raise
@@ -103,11 +115,13 @@ def run_child(
     return read_trace(spec, ending)
 
 
-def _follow(home: Nursery, spec: ChildSpec, timeout: float, watch: Watcher) -> Ending | None:
+def _follow(
+    home: Nursery, pid: int, spec: ChildSpec, timeout: float, watch: Watcher
+) -> Ending | None:
     """Wait for the child's end; ``None`` if it ended by itself."""
     last_news = time.monotonic()
     said = ""
-    while (code := home.exit_code(POLL_SECONDS)) is None:
+    while (code := home.exit_code(pid, POLL_SECONDS)) is None:
         news = _read(spec.progress_path)
         if news != said:
             said, last_news = news, time.monotonic()
@@ -124,19 +138,21 @@ def _follow(home: Nursery, spec: ChildSpec, timeout: float, watch: Watcher) -> E
 def _end(home: Nursery, pid: int, running: bool) -> None:
     """End a child and everything in its session: workers and other descendants."""
     if running:
-        for name in (signal.SIGINT, signal.SIGTERM):
+        for name in (signal.SIGINT, signal.SIGTERM, signal.SIGKILL):
             _signal(pid, name)
-            if home.exit_code(PATIENCE_SECONDS) is not None:
-                running = False
+            if home.exit_code(pid, PATIENCE_SECONDS) is not None:
                 break
-    _signal(pid, signal.SIGKILL)
-    if running:
-        home.exit_code(PATIENCE_SECONDS)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(pid, signal.SIGKILL)
 
 
 def _signal(pid: int, which: signal.Signals) -> None:
+    """Signal a child that has not been waited for, and its session if it has made one yet."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(pid, which)
+        try:
+            os.killpg(pid, which)
+        except ProcessLookupError:
+            os.kill(pid, which)
 
 
 def _read(path: Path) -> str:

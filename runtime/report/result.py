@@ -84,6 +84,7 @@ class Report:
                 "batch_that_fits": batch_that_fits(trace.memory),
             },
             "files": {"redirected": trace.redirected, "created": trace.created},
+            "notes": trace.notes,
             "instrument_errors": trace.instrument_errors,
         }
 
@@ -154,5 +155,6 @@ def describe_json() -> dict[str, str]:
         "memory": "bytes: weights, gradients, optimizer, activations, peak, capacity; device; "
         "batch, and about the largest batch_that_fits (or null)",
         "files": "redirected: written to the run folder instead; created: new files of the script",
+        "notes": "what the probe did differently from a plain run",
         "instrument_errors": "measurements that failed without disturbing the script",
     }

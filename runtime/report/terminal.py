@@ -43,6 +43,7 @@ def print_report(report: Report, console: Console, verbose: bool = False) -> Non
     if not report.evidence.trace.steps and not verbose:
         entries = [NotChecked("", NO_STEP) for _ in entries]
     _print_not_checked(entries, report.evidence.skipped, console, verbose)
+    _print_notes(report.evidence.trace, console)
     _print_files(report.evidence.trace, console)
 
 
@@ -109,6 +110,16 @@ def _print_not_checked(
     for reason, rules in by_reason.items():
         names = ", ".join(rules) if verbose or len(rules) < 4 else f"{len(rules)} checks"
         console.print(f"  {escape(names)}: {escape(reason)}", highlight=False, style="dim")
+
+
+def _print_notes(trace: Trace, console: Console) -> None:
+    if trace.notes or trace.instrument_errors:
+        console.print()
+    for note in trace.notes:
+        console.print(Text(f"note: {note}", style="dim"))
+    for problem in trace.instrument_errors:
+        # A measurement that failed leaves checks without what they look at.
+        console.print(Text(f"a measurement failed: {problem}", style="yellow"))
 
 
 def _print_files(trace: Trace, console: Console) -> None:

@@ -113,6 +113,15 @@ def test_html_draws_in_a_real_browser(tmp_path: Path, width: int, scheme: str) -
     assert dark == (scheme == "dark")
 
 
+def test_notes_and_failed_measurements_are_shown() -> None:
+    report = _report()
+    report.evidence.trace.notes = ["torch.compile was left out"]
+    report.evidence.trace.instrument_errors = ["Losses._look: ValueError: odd"]
+    text = _text(report)
+    assert "note: torch.compile was left out" in text
+    assert "a measurement failed: Losses._look: ValueError: odd" in text
+
+
 def test_memory_says_which_batch_would_fit() -> None:
     memory = MemoryFacts(weights=10, gradients=10, optimizer=20, activations=640, peak=700)
     memory.batch, memory.capacity = 32, 2**11

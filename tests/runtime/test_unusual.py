@@ -168,6 +168,7 @@ def test_unusual_but_right_programs_have_no_fail(name: str, tmp_path: Path) -> N
     code, report = probe_json(tmp_path, "--steps", "4", str(write(tmp_path, LOOP + UNUSUAL[name])))
     assert [f for f in report["findings"] if f["level"] == "fail"] == []
     assert (code, report["instrument_errors"]) == (0, [])
+    assert any("torch.compile" in note for note in report["notes"]) == (name == "compiled")
 
 
 def test_compiled_steps_are_kept_when_asked(tmp_path: Path) -> None:
