@@ -4,7 +4,7 @@
 #   make bench-probe    the proof of the probe: faults found, clean programs (EXAMPLES=, NANOGPT=)
 #   make bench-recall    how many planted bugs the check finds
 #   make bench-trainers    run the reference trainers in full, write the table of their targets
-.PHONY: demo test test-slow lint bench bench-probe bench-recall bench-trainers clean
+.PHONY: demo test test-slow lint bench bench-gold bench-labels bench-probe bench-recall bench-trainers clean
 
 PYTHON ?= python3
 VENV ?= .venv
@@ -40,6 +40,9 @@ lint: $(VENV)/.developing
 
 bench-recall: $(VENV)/.developing
 	$(BIN)/python -m tests.bench.recall
+
+bench-labels: $(VENV)/.developing
+	$(BIN)/python -m tests.bench.labels $(CORPUS)
 
 bench: $(VENV)/.developing
 	$(BIN)/python -m tests.bench.speed
