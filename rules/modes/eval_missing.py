@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluation_loops import evaluation_loop, evaluation_phase
-from trainlint.analysis.evaluations import EVALUATES, MEASURES, Blame, wrong_evaluations
+from trainlint.analysis.evaluations import (
+    EVALUATES,
+    MEASURES,
+    SWITCHES_TO_EVALUATION,
+    Blame,
+    wrong_evaluations,
+)
 from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
 from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.spelling import is_name_chain
@@ -84,20 +90,20 @@ class EvalMissing(Rule):
     code = "TLM001"
     severity = Severity.ERROR
     scout = (
-        EVALUATES
+        SWITCHES_TO_EVALUATION
+        | MEASURES
+        | EVALUATES
         & (
             part_of_identifier("no_grad", "inference_mode", "set_grad_enabled")
-            | text(".train(", ".eval(", '"train"', "'train'")
+            | text(".train(", '"train"', "'train'")
         )
-    ) | MEASURES
+    )
     help = "call `model.eval()` before the loop, and `model.train()` before training goes on"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        is_in_sight = self.scout.suspects(file.source.glance)
-        if is_in_sight and not file.is_unit_test:
-            for blame in wrong_evaluations(file, _is_in_train_mode):
-                yield self.report(blame.node, _message(blame), repair=_repair(blame))
+        for blame in wrong_evaluations(file, self.scout, _is_in_train_mode):
+            yield self.report(blame.node, _message(blame), repair=_repair(blame))
 
 
 def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:

@@ -79,10 +79,8 @@ class EvalWithoutNoGrad(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        is_in_sight = self.scout.suspects(file.source.glance)
-        if is_in_sight and not file.is_unit_test:
-            for blame in wrong_evaluations(file, _builds_graph):
-                yield self.report(blame.node, _message(blame), repair=_repair(blame))
+        for blame in wrong_evaluations(file, self.scout, _builds_graph):
+            yield self.report(blame.node, _message(blame), repair=_repair(blame))
 
 
 def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:

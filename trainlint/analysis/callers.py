@@ -78,11 +78,11 @@ def _is_referred_to(function: FunctionDefinition) -> bool:
 
 
 def _files_that_may_call(function: FunctionDefinition) -> list[FileModel]:
-    """Files that mention the function and the module, or class, that holds it."""
+    """Files that mention the function and the module, package, or class, that holds it."""
     home = function.file
-    words = {home.path.stem if home.path.stem != "__init__" else home.path.parent.name}
+    words = _places_to_import_from(function)
     if function.owner is not None:
-        words.add(function.owner.name)
+        words.append(function.owner.name)
     found: list[FileModel] = []
     for other in home.project.files_mentioning(function.name, *words):
         if other is not home:
@@ -90,6 +90,18 @@ def _files_that_may_call(function: FunctionDefinition) -> list[FileModel]:
         if len(found) > _MAX_CALLING_FILES:
             break
     return found
+
+
+def _places_to_import_from(function: FunctionDefinition) -> list[str]:
+    """The name of its module, and of the package if that hands the function on."""
+    path = function.file.path
+    if path.stem == "__init__":
+        return [path.parent.name]
+    package = function.file.project.load(path.with_name("__init__.py"))
+    exported = function.owner.name if function.owner is not None else function.name
+    names = package.index.names_bound_in(package.tree) if package is not None else {}
+    hands_on = exported in names or (package is not None and bool(package.names.star_modules()))
+    return [path.stem, path.parent.name] if hands_on else [path.stem]
 
 
 def _may_refer_to(file: FileModel, function: FunctionDefinition) -> bool:

@@ -17,7 +17,14 @@ from trainlint.analysis.protocols.modes import (
     has_outer_forward,
     is_forward,
 )
-from trainlint.scout import identifier, identifier_like, in_block, part_of_identifier, pattern
+from trainlint.scout import (
+    Scout,
+    identifier,
+    identifier_like,
+    in_block,
+    part_of_identifier,
+    pattern,
+)
 
 _WORD = rb"(?i:(?<![a-z])(?:val(?!u)|tst|eval|dev(?!ice)|infer|predict|test|holdout))"
 _DATA = rb"(?i:loader|batch|data|iter|samples|set\b|_dl\b)"
@@ -82,13 +89,17 @@ def contexts(
 
 
 def wrong_evaluations(
-    file: FileModel, verdict: Callable[[ForwardPass, bool], bool | None]
+    file: FileModel, scout: Scout, verdict: Callable[[ForwardPass, bool], bool | None]
 ) -> Iterator[Blame]:
     """Evaluations that ``verdict`` calls wrong, one for each loop and model.
 
+    ``scout`` is the rule's: what it does not suspect has no evaluation of its own, so that a wrong
+    call there is told where the helper is.
     ``verdict`` is asked about every forward pass, with whether the run's start is really a start;
     None means that it is no evaluation, or that nobody can tell.
     """
+    if file.is_unit_test or not scout.suspects(file.source.glance):
+        return
     wrong: list[ForwardPass] = []
     right: dict[ast.AST, list[ForwardPass]] = {}
     unsure: set[ast.AST] = set()
@@ -107,14 +118,19 @@ def wrong_evaluations(
     for found in wrong:
         if found.event.node in unsure:
             continue
-        blame = _blame(found, right.get(found.event.node, []))
+        rights = right.get(found.event.node, [])
+        blame = _blame(found, rights)
         if blame is None or _place(blame) in reported:
             continue
         reported.add(_place(blame))
-        if _file_of(blame) is file:
+        home = _file_of(blame)
+        tells_itself = scout.suspects(home.source.glance) and any(
+            item.run.file is home for item in rights
+        )
+        if home is file:
             yield blame
-        elif found.event.file is file:
-            yield Blame(found.event.node, found, False, place_of(_file_of(blame), blame.node))
+        elif found.event.file is file and not tells_itself:
+            yield Blame(found.event.node, found, False, place_of(home, blame.node))
 
 
 def _place(blame: Blame) -> tuple[object, ...]:

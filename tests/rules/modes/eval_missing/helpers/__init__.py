@@ -1,0 +1,5 @@
+"""Hands on what its module defines."""
+
+from .scores import accuracy_of
+
+__all__ = ["accuracy_of"]
