@@ -1,6 +1,7 @@
 # Sets everything up on a machine with only Python 3.10 or newer and make.
 #   make demo    install, then check a small buggy training script
 #   make test    install with the development tools, then run the fast tests
+#   make bench-gold    bugs that people marked in real files (CORPUS=)
 #   make bench-probe    the proof of the probe: faults found, clean programs (EXAMPLES=, NANOGPT=)
 #   make bench-recall    how many planted bugs the check finds
 #   make bench-trainers    run the reference trainers in full, write the table of their targets
@@ -53,6 +54,10 @@ bench-probe: $(VENV)/.probing
 
 bench-trainers: $(VENV)/.probing
 	$(BIN)/python -m tests.reference_trainers.measured
+
+# CORPUS: a folder with the marked files, see `python -m tests.bench.gold --help`.
+bench-gold: $(VENV)/.developing
+	$(BIN)/python -m tests.bench.gold --corpus $(or $(CORPUS),.bench/corpus)
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .trainlint_cache
