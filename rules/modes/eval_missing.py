@@ -147,13 +147,11 @@ def _is_of_torch(file: FileModel, decorator: ast.expr) -> bool:
 
 def _message(blame: Blame) -> str:
     name, mode = blame.found.model.hint or "model", blame.found.moment
+    others = "; other callers switch to eval mode first" if blame.others_are_right else ""
     if blame.is_call:
-        return f"evaluates `{name}` in train mode; other callers switch to eval mode first"
+        return f"evaluates `{name}` in train mode{others}"
     if blame.caller is not None:
-        return (
-            f"`{name}` is evaluated in train mode when called from {blame.caller}; "
-            "other callers switch to eval mode first"
-        )
+        return f"`{name}` is evaluated in train mode when called from {blame.caller}{others}"
     if mode.switch is not None:
         line = getattr(mode.switch.node, "lineno", 0)
         return f"`{name}` is evaluated in train mode, which line {line} set"

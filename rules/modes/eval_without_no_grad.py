@@ -113,13 +113,12 @@ def _is_switched_here(found: ForwardPass) -> bool:
 
 def _message(blame: Blame) -> str:
     name = blame.found.model.hint or "model"
+    others = "; other callers switch gradients off" if blame.others_are_right else ""
     if blame.is_call:
-        return f"evaluates `{name}` with gradients on; other callers switch them off"
+        return f"evaluates `{name}` with gradients on{others}"
     if blame.caller is not None:
-        return (
-            f"evaluating `{name}` builds an autograd graph when called from {blame.caller}; "
-            "other callers switch gradients off"
-        )
+        place = f"when called from {blame.caller}"
+        return f"evaluating `{name}` builds an autograd graph {place}{others}"
     return f"evaluating `{name}` builds an autograd graph that nothing uses"
 
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainlint.analysis.callers import callers, place_of
-from trainlint.analysis.evaluation_loops import KEEPS_SCORE, evaluation_loop
+from trainlint.analysis.evaluation_loops import KEEPS_SCORE, evaluation_loop, trains
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
@@ -55,12 +55,14 @@ class Blame:
     """A wrong evaluation, and the node to report: a call if other callers do it right.
 
     ``caller`` is the place of that call where it stands in another file: then the forward pass
-    itself is to be reported, and the place told.
+    itself is to be reported, and the place told. ``others_are_right``: other callers evaluate too,
+    and do it right; else they train.
     """
 
     node: ast.AST
     found: ForwardPass
     is_call: bool
+    others_are_right: bool = True
     caller: str | None = None
 
 
@@ -100,37 +102,64 @@ def wrong_evaluations(
     """
     if file.is_unit_test or not scout.suspects(file.source.glance):
         return
-    wrong: list[ForwardPass] = []
-    right: dict[ast.AST, list[ForwardPass]] = {}
-    unsure: set[ast.AST] = set()
-    for run, starts_here in contexts(file, has_outer_forward):
-        for found in forward_passes(run):
-            is_inner = any(is_forward(call) for call in found.moment.calls)
-            outcome = None if is_inner else verdict(found, starts_here)
-            if outcome:
-                wrong.append(found)
-            elif outcome is False:
-                right.setdefault(found.event.node, []).append(found)
-            elif not starts_here and not is_inner:
-                unsure.add(found.event.node)
-    wrong.sort(key=lambda found: getattr(found.event.node, "lineno", 0))
+    judged = _judged(file, verdict)
     reported: set[object] = set()
-    for found in wrong:
-        if found.event.node in unsure:
-            continue
-        rights = right.get(found.event.node, [])
-        blame = _blame(found, rights)
+    for found in judged.wrong:
+        blame = judged.blame(found)
         if blame is None or _place(blame) in reported:
             continue
         reported.add(_place(blame))
         home = _file_of(blame)
         tells_itself = scout.suspects(home.source.glance) and any(
-            item.run.file is home for item in rights
+            item.run.file is home for item in judged.right.get(found.event.node, [])
         )
         if home is file:
             yield blame
         elif found.event.file is file and not tells_itself:
-            yield Blame(found.event.node, found, False, place_of(home, blame.node))
+            place = place_of(home, blame.node)
+            yield replace(blame, node=found.event.node, is_call=False, caller=place)
+
+
+@dataclass(frozen=True)
+class _Judged:
+    """The wrong forward passes of a file, and by node what else happens there.
+
+    ``right``: evaluations done right; ``training``: training; ``unsure``: nobody can tell.
+    """
+
+    wrong: list[ForwardPass]
+    right: dict[ast.AST, list[ForwardPass]]
+    training: dict[ast.AST, list[ForwardPass]]
+    unsure: set[ast.AST]
+
+    def blame(self, found: ForwardPass) -> Blame | None:
+        """The forward pass, or the call that makes it wrong where others call the same helper."""
+        node = found.event.node
+        if node in self.unsure:
+            return None
+        if node in self.right or node not in self.training:
+            return _blame(found, self.right.get(node, []))
+        blame = _blame(found, self.training[node])
+        return replace(blame, others_are_right=False) if blame else Blame(node, found, False)
+
+
+def _judged(file: FileModel, verdict: Callable[[ForwardPass, bool], bool | None]) -> _Judged:
+    judged = _Judged([], {}, {}, set())
+    for run, starts_here in contexts(file, has_outer_forward):
+        for found in forward_passes(run):
+            if any(is_forward(call) for call in found.moment.calls):
+                continue
+            outcome, node = verdict(found, starts_here), found.event.node
+            if outcome:
+                judged.wrong.append(found)
+            elif outcome is False:
+                judged.right.setdefault(node, []).append(found)
+            elif not starts_here:
+                judged.unsure.add(node)
+            elif any(map(trains, found.moment.loops)):
+                judged.training.setdefault(node, []).append(found)
+    judged.wrong.sort(key=lambda found: getattr(found.event.node, "lineno", 0))
+    return judged
 
 
 def _place(blame: Blame) -> tuple[object, ...]:

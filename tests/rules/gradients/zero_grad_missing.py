@@ -490,3 +490,65 @@ def losses_are_handed_on(model, loader, optimizer, engine):
         loss.backward()
         engine.after(loss)
         optimizer.step()
+
+
+class SoftActorCritic:
+    """One training step of three optimizers: one of them is forgotten."""
+
+    def __init__(self, actor, critic, lr):
+        self.actor, self.critic = actor, critic
+        self.actor_optimizer = torch.optim.Adam(actor.parameters(), lr=lr)
+        self.critic_optimizer = torch.optim.Adam(critic.parameters(), lr=lr)
+        self.log_alpha = torch.zeros(1, requires_grad=True)
+        self.alpha_optimizer = torch.optim.Adam([self.log_alpha], lr=lr)
+
+    def update(self, observation, action, target):
+        critic_loss = F.mse_loss(self.critic(observation, action), target)
+        self.critic_optimizer.zero_grad()
+        critic_loss.backward()
+        self.critic_optimizer.step()
+        action, log_probability = self.actor(observation)
+        actor_loss = (log_probability - self.critic(observation, action)).mean()
+        self.actor_optimizer.zero_grad()
+        actor_loss.backward()
+        self.actor_optimizer.step()
+        alpha_loss = -(self.log_alpha * log_probability.detach()).mean()
+        alpha_loss.backward()  # expect: zero-grad-missing
+        self.alpha_optimizer.step()
+
+
+def one_of_a_pair(source, target, encoder, decoder, encoder_optimizer, decoder_optimizer):
+    """The loss starts as a number, and is a tensor after the loop."""
+    encoder_optimizer.zero_grad()
+    loss = 0
+    state = encoder(source)
+    for token in target:
+        loss += F.nll_loss(decoder(token, state), token)
+    loss.backward()  # expect: zero-grad-missing
+    encoder_optimizer.step()
+    decoder_optimizer.step()
+    return loss.item()
+
+
+def all_pairs(pairs, encoder, decoder):
+    encoder_optimizer = torch.optim.SGD(encoder.parameters(), lr=0.01)
+    decoder_optimizer = torch.optim.SGD(decoder.parameters(), lr=0.01)
+    for source, target in pairs:
+        one_of_a_pair(source, target, encoder, decoder, encoder_optimizer, decoder_optimizer)
+
+
+def clears_only_if_asked(model, optimizer, other, x, y, clear=True):
+    """Whoever says ``clear=False`` adds up on purpose."""
+    other.zero_grad()
+    if clear:
+        optimizer.zero_grad()
+    F.cross_entropy(model(x), y).backward()
+    optimizer.step()
+    other.step()
+
+
+def two_phases(model, first, second, x, y):
+    """The caller clears both."""
+    F.cross_entropy(model(x), y).backward()
+    first.step()
+    second.step()

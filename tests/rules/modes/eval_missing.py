@@ -176,6 +176,45 @@ def fit(train_loader, test_loader):
     print(mean_loss(network, test_loader))  # expect: eval-missing
 
 
+def validate_with_the_training_helper(epochs, model, loss_function, optimizer, train_dl, valid_dl):
+    for epoch in range(epochs):
+        model.train()
+        for x, y in train_dl:
+            loss_of_batch(model, loss_function, x, y, optimizer)
+        with torch.no_grad():
+            losses = [
+                loss_of_batch(model, loss_function, x, y)  # expect: eval-missing
+                for x, y in valid_dl
+            ]
+        print(epoch, losses)
+
+
+def loss_of_batch(model, loss_function, x, y, optimizer=None):
+    loss = loss_function(model(x), y)
+    if optimizer is not None:
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    return loss.item()
+
+
+def folds(make_model, pairs_of_loaders, criterion):
+    for train_loader, val_loader in pairs_of_loaders:
+        model = make_model()
+        optimizer = torch.optim.Adam(model.parameters())
+        for epoch in range(5):
+            model.train()
+            for x, y in train_loader:
+                optimizer.zero_grad()
+                criterion(model(x), y).backward()
+                optimizer.step()
+            correct = 0
+            with torch.no_grad():
+                for x, y in val_loader:
+                    correct += (model(x).argmax(1) == y).sum().item()  # expect: eval-missing
+            print(epoch, correct)
+
+
 # What is right.
 
 

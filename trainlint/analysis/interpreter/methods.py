@@ -580,6 +580,7 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
 }
 
 
+_READS = tensors.PURE_METHODS | tensors.CUTS_GRAPH_METHODS
 _TRAINING_VERBS = frozenset(
     {"zero_grad", "step", "backward", "manual_backward", "train", "eval", "set_epoch", "update"}
 )
@@ -609,8 +610,8 @@ def _other(call: MethodCall) -> Value:
         return _on_module(call)
     if name in modules.RETURNS_ITSELF:
         return receiver
-    if name in tensors.PURE_METHODS and all(
-        isinstance(option, (Unknown, Tensor)) for option in options(receiver)
+    if name in _READS and all(
+        isinstance(option, (Unknown, Tensor, Constant)) for option in options(receiver)
     ):
         return mix(receiver, *call.arguments)
     if isinstance(receiver, Object) and receiver.dotted == "functools.partial":

@@ -59,6 +59,9 @@ _MODULE_NAME = re.compile(
     r"|^(model|net)(_|\d|$|[A-Z])|(^|_|[a-z])[nN]et(_?[A-Z]|\d|_[a-z]|s)?$|^net[A-Z_]|^(gpt|bert|llm)$"
     r"|^(G|D|E|F)(_[A-Z]+)?$|^self$",
 )
+_MAKES_MODULE = re.compile(
+    r"^(make|build|create|get|load|construct|define|setup|instantiate)(_|[A-Z])|_(fn|factory)$"
+)
 _LOADER_NAME = re.compile(
     r"loader|(^|_)(train|val|valid|validation|test|dev|eval)_?(iter|dl|data|batches|dataset|set)"
     r"(ator)?$|(^|_)dl$|^(data_?iter|batches|dataloaders?)$",
@@ -125,7 +128,8 @@ def looks_like_scaler(name: str) -> bool:
 
 def looks_like_module(name: str) -> bool:
     """Whether people would name a network so."""
-    return bool(_MODULE_NAME.search(name)) and not looks_like_loader(name)
+    is_other = looks_like_loader(name) or _MAKES_MODULE.search(name)
+    return bool(_MODULE_NAME.search(name)) and not is_other
 
 
 def looks_like_average(name: str) -> bool:

@@ -105,7 +105,8 @@ def stale_gradients(run: Run) -> Iterator[StaleGradients]:
         return
     for optimizer in optimizers(run):
         protocol = _Accumulation(optimizer)
-        laps = 2 if _is_called_again_and_again(run) else 1
+        is_repeated = _is_called_again_and_again(run) or _is_forgotten(run, optimizer)
+        laps = 2 if is_repeated else 1
         follow(run.trace * laps, protocol, _CLEAN)
         for (step, backward), before in protocol.found.items():
             outside = _cleared_outside(run, optimizer, step)
@@ -127,6 +128,27 @@ def _is_called_again_and_again(run: Run) -> bool:
         if name.startswith(("on_", "optimizer_"))
     ]
     return not any("zero_grad" in hook.vocabulary for hook in hooks)
+
+
+def _is_forgotten(run: Run, optimizer: Value) -> bool:
+    """Whether a function without a loop clears and steps optimizers, but never clears this one.
+
+    It clears what it steps, so it is one training step, which somebody repeats.
+    """
+    if run.root is None:
+        return False
+    own_steps = [
+        event
+        for event in events(run.trace, EventKind.STEP)
+        if event.target is not None and not are_apart(event.target, optimizer)
+    ]
+    if any(loops_around(run.trace, event) for event in own_steps):
+        return False
+    cleared = [event.target for event in events(run.trace, EventKind.ZERO_GRAD)]
+    stepped = set(optimizers(run)) - {optimizer}
+    return any(target in stepped for target in cleared) and all(
+        target is not None and are_apart(target, optimizer) for target in cleared
+    )
 
 
 def steps_without_clearing(run: Run) -> bool:
