@@ -5,7 +5,9 @@ import re
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.index import Function
+from trainlint.analysis.protocols.global_switch import switched_off_and_trained
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import identifier
@@ -26,7 +28,8 @@ class GradDisabledGlobally(Rule):
     ## What it does
     Reports `torch.set_grad_enabled(False)` as a statement, and `no_grad().__enter__()`, at the top
     of a module that is there to be imported, or in a constructor or helper of it, where the same
-    file never switches gradients on again and the project trains something.
+    file never switches gradients on again and the project trains something; and anywhere else if a
+    backward pass follows before gradients are switched on again.
 
     ## Why is this bad?
     The switch is global. Whoever imports the module trains without gradients from then on: backward
@@ -77,9 +80,17 @@ class GradDisabledGlobally(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         found = [node for node in file.nodes(ast.Expr) if _switches_off(file, node.value)]
-        if not found or not _is_library(file) or _switches_on(file):
+        if not found or file.is_unit_test:
             return
-        if not _is_trained_somewhere(file):
+        for run, _ in contexts(file):
+            for switch, backward in switched_off_and_trained(run):
+                if switch.file is file:
+                    line = getattr(backward.node, "lineno", 0)
+                    yield self.report(
+                        switch.node,
+                        f"gradients are still off at the backward pass that follows (line {line})",
+                    )
+        if not _is_library(file) or _switches_on(file) or not _is_trained_somewhere(file):
             return
         for statement in found:
             if _reaches_others(file, file.index.enclosing_function(statement)):
