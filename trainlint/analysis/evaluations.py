@@ -40,11 +40,18 @@ EVALUATES = (
 Where neither does, the file evaluates at most for others, and then their calls are judged.
 """
 MEASURES = (
-    part_of_identifier("no_grad", "inference_mode")
-    & part_of_identifier("correct", "acc", "loss", "argmax")
-    & in_block(rb"(?:for|while)\b", KEEPS_SCORE.pattern.encode())
+    identifier("for")
+    & part_of_identifier("no_grad", "inference_mode")
+    & (
+        part_of_identifier("correct", "acc", "loss", "argmax")
+        & in_block(rb"(?:for|while)\b", KEEPS_SCORE.pattern.encode())
+        | identifier_like(_WORD)
+        & pattern(rb"[(\[][^\n]*?\bfor\b[^\n]*?\bin[ \t]+[\w.]*?" + _WORD)
+    )
 )
-"""A loop without gradients may keep a score of data whose name says nothing."""
+"""A loop without gradients may keep a score of data whose name says nothing; or it may be a
+comprehension.
+"""
 SWITCHES_TO_EVALUATION = identifier("eval", "train") & pattern(
     rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)"
 )
