@@ -45,8 +45,7 @@ MEASURES = (
     & (
         part_of_identifier("correct", "acc", "loss", "argmax")
         & in_block(rb"(?:for|while)\b", KEEPS_SCORE.pattern.encode())
-        | identifier_like(_WORD)
-        & pattern(rb"[(\[][^\n]*?\bfor\b[^\n]*?\bin[ \t]+[\w.]*?" + _WORD)
+        | identifier_like(_WORD) & pattern(rb"[(\[][^\n]*?\bfor\b[^\n]*?\bin[ \t]+[\w.]*?" + _WORD)
     )
 )
 """A loop without gradients may keep a score of data whose name says nothing; or it may be a
