@@ -6,17 +6,16 @@ script computes before the probe has seen the steps it came for.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import runpy
-import signal
 import sys
 import threading
 import traceback
 from pathlib import Path
 from typing import Any
 
+from trainlint.runtime.launch.lifeline import die_with_parent
 from trainlint.runtime.launch.spec import ChildSpec
 from trainlint.runtime.launch.stop import StopProbe
 from trainlint.runtime.places import is_our_file, is_user_file
@@ -27,17 +26,6 @@ from trainlint.runtime.trace import Ending, Place
 
 # A script that goes on this long after it was told to stop is ended from outside.
 GRACE_SECONDS = 8.0
-_PR_SET_PDEATHSIG = 1
-
-
-def die_with_parent() -> None:
-    """Ask the system to end this process when its parent ends (Linux)."""
-    if not sys.platform.startswith("linux"):
-        return
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def prepare_path(spec: ChildSpec) -> None:
@@ -186,7 +174,7 @@ class Child:
 
 def main(path: str) -> None:
     """One child run, in a process of its own."""
-    die_with_parent()
+    die_with_parent(os.getppid())
     spec = ChildSpec.read(path)
     quiet(Path(spec.folder))
     os.environ["TRAINLINT_PROBE"] = spec.phase

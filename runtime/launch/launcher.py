@@ -89,16 +89,17 @@ class Launcher:
     def run(self) -> Evidence:
         """Every phase that is wanted and possible."""
         evidence = self.evidence
-        home = self._home or Nursery()
+        home = self._home
         try:
             with signals_as_interrupt():
+                home = home or Nursery()
                 self._phases(home)
         except KeyboardInterrupt:
             evidence.interrupted = True
             if evidence.observe is None and self._spec is not None:
                 evidence.observe = read_trace(self._spec)
         finally:
-            if self._home is None:
+            if home is not None and self._home is None:
                 home.close()
         evidence.seconds = time.monotonic() - self._started
         return evidence

@@ -1,9 +1,9 @@
 """A process that has imported torch once and forks a child for each phase.
 
-Started as ``python nursery.py``. It reads requests from its standard input, one JSON object a line,
-and answers each with two lines: ``[process id, null]`` at once, ``[process id, exit code]`` at the
-child's end. The phases of one probe then share one import of torch, which takes longer than most
-phases.
+Started as ``python nursery.py PARENT``, with the id of the process that it ends with. It reads
+requests from its standard input, one JSON object a line, and answers each with two lines:
+``[process id, null]`` at once, ``[process id, exit code]`` at the child's end. The phases of one
+probe then share one import of torch, which takes longer than most phases.
 """
 
 from __future__ import annotations
@@ -41,11 +41,11 @@ def become_child(request: dict[str, Any], answers: int) -> None:
     main(request["spec"])
 
 
-def serve() -> None:
+def serve(parent: int) -> None:
     """Answer requests until the parent closes the pipe."""
-    from trainlint.runtime.launch.child import die_with_parent
+    from trainlint.runtime.launch.lifeline import die_with_parent
 
-    die_with_parent()
+    die_with_parent(parent)
     warm_up()
     answers = os.dup(1)
     for line in sys.stdin:
@@ -64,4 +64,4 @@ def _answer(answers: int, pid: int, code: int | None) -> None:
 if __name__ == "__main__":
     # Only the package may be imported from here, not this file's folder.
     sys.path[0] = str(Path(sys.prefix))
-    serve()
+    serve(int(sys.argv[1]))

@@ -33,7 +33,7 @@ class Nursery:
         # Process id and exit code of a child; no code at its start, no id at the nursery's end.
         self._answers: queue.Queue[tuple[int | None, int | None]] = queue.Queue()
         self._process = subprocess.Popen(
-            [sys.executable, "-u", str(nursery.__file__)],
+            [sys.executable, "-u", str(nursery.__file__), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
