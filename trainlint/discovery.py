@@ -13,8 +13,12 @@ from trainlint.gitignore import IGNORE_FILE, REPOSITORY, IgnoreRules
 CHECKED_SUFFIXES = (".py", ".ipynb")
 
 _NEVER_SOURCE = frozenset(
-    {".git", ".hg", ".svn", ".venv", "venv", ".tox", ".nox", "node_modules", "site-packages"}
-)
+    {
+        ".git", ".hg", ".svn", ".venv", "venv", "env", ".tox", ".nox", ".eggs", "build", "dist",
+        "node_modules", "site-packages", "__pycache__",
+        ".mypy_cache", ".ruff_cache", ".pytest_cache",
+    }
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

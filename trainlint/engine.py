@@ -14,19 +14,20 @@ from trainlint.finding import Finding, Fix
 from trainlint.fixing.limits import can_edit
 from trainlint.rule import Report, Rule
 from trainlint.scout import Glance
+from trainlint.search import Search
 
 
 @dataclass(frozen=True, slots=True)
 class CheckResult:
     """The reports on one file, and what else the answer depends on.
 
-    ``consulted``: other files whose content, or absence, was looked at. ``searched_project``: all
-    files of the project were searched, so a change in any may change the answer.
+    ``consulted``: other files whose content, or absence, was looked at. ``searches``: all files of
+    the project were searched for these, so that another file that holds one may change the answer.
     """
 
     reports: list[Report]
     consulted: frozenset[Path]
-    searched_project: bool
+    searches: frozenset[Search]
 
 
 def sieve(glance: Glance, rules: Sequence[Rule]) -> list[Rule]:
@@ -44,15 +45,16 @@ def check_file(
     """
     suspects = sieve(source.glance, rules) if use_scout else list(rules)
     if not suspects:
-        return CheckResult([], frozenset(), False)
+        return CheckResult([], frozenset(), frozenset())
     project.start_check()
     file = project.model(source)
+    source = file.source
     reports = [report for rule in suspects for report in _reports(rule, file)]
     reports.sort(key=lambda report: (*_start(report.node), report.rule.code))
     reports = _without_repeats(reports)
     if any(report.repair for report in reports) and not can_edit(source.text, source.tree):
         reports = [dataclasses.replace(report, repair=None) for report in reports]
-    return CheckResult(reports, frozenset(project.consulted), project.searched)
+    return CheckResult(reports, frozenset(project.consulted), frozenset(project.searches))
 
 
 def _reports(rule: Rule, file: FileModel) -> list[Report]:

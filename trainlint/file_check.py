@@ -19,6 +19,7 @@ from trainlint.finding import Finding, Severity
 from trainlint.fixing import fix_source
 from trainlint.outcome import CheckOptions, EditMode, FileOutcome, FileTask
 from trainlint.rule import Report
+from trainlint.search import Search
 from trainlint.suppression import Suppressions, UnusedSuppression, add_ignores, remove_unused
 
 _MAX_ROUNDS = 20
@@ -33,7 +34,7 @@ class _Judgement:
     findings: list[Finding]
     unused: list[UnusedSuppression]
     consulted: frozenset[str]
-    searched_project: bool
+    searches: frozenset[Search]
 
     def placed(self, document: Document) -> tuple[Finding, ...]:
         """All findings, where and in the order in which users see them."""
@@ -113,7 +114,7 @@ class FileChecker:
             findings=judgement.placed(edited),
             content_hash=content_hash(edited.data),
             consulted=judgement.consulted,
-            searched_project=judgement.searched_project,
+            searches=judgement.searches,
             edit_count=count,
             diff=self._diff(task, document, edited),
         )
@@ -147,7 +148,7 @@ class FileChecker:
             [finding for _, finding in shown],
             unused,
             frozenset(map(str, result.consulted)),
-            result.searched_project,
+            result.searches,
         )
 
     def _repaired(

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from trainlint.config.selection import RuleSet
 from trainlint.finding import Finding
+from trainlint.search import Search
 
 
 class EditMode(enum.Enum):
@@ -49,8 +50,8 @@ class FileOutcome:
 
     ``problem``: why it could not be checked, in one line; ``is_fault``: the reason is a mistake
     in trainlint, and ``details`` is its traceback. ``content_hash`` is of the bytes that were
-    checked, None if they could not be read. ``consulted`` and ``searched_project`` are the other
-    files that the answer depends on (see ``CheckResult``). ``edit_count`` repairs were made, or
+    checked, None if they could not be read. ``consulted`` and ``searches`` are what else the
+    answer depends on (see ``CheckResult``). ``edit_count`` repairs were made, or
     comments added; ``diff`` shows them when they were not written.
     """
 
@@ -61,6 +62,6 @@ class FileOutcome:
     details: str = ""
     content_hash: str | None = None
     consulted: frozenset[str] = frozenset()
-    searched_project: bool = False
+    searches: frozenset[Search] = frozenset()
     edit_count: int = 0
     diff: str = ""

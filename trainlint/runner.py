@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from trainlint.cache import ProjectCaches
 from trainlint.config import SettingsResolver
 from trainlint.discovery import FileStat
-from trainlint.garbage import collect_rarely
+from trainlint.garbage import keeping_all
 from trainlint.outcome import CheckOptions, FileOutcome, FileTask
 from trainlint.project_root import ProjectRoots
 
@@ -121,10 +121,10 @@ def _check_suspects(run: Run, suspects: Iterator[FileTask]) -> Iterator[FileOutc
         return
     from trainlint.file_check import FileChecker
 
-    collect_rarely()
-    if sum(each.size for each in few) < _POOL_PAYS_BYTES:
-        yield from map(FileChecker(run.options).check, few)
-        return
-    from trainlint.workers import WorkerPool
+    with keeping_all():
+        if sum(each.size for each in few) < _POOL_PAYS_BYTES:
+            yield from map(FileChecker(run.options).check, few)
+            return
+        from trainlint.workers import WorkerPool
 
-    yield from WorkerPool(run.options, run.jobs).run(itertools.chain(few, suspects))
+        yield from WorkerPool(run.options, run.jobs).run(itertools.chain(few, suspects))

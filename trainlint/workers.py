@@ -14,7 +14,7 @@ from multiprocessing.connection import Connection, wait
 from multiprocessing.context import BaseContext
 from multiprocessing.process import BaseProcess
 
-from trainlint.garbage import collect_rarely
+from trainlint.garbage import keeping_all
 from trainlint.outcome import CheckOptions, FileOutcome, FileTask
 
 _BATCH_BYTES = 200_000
@@ -185,17 +185,11 @@ def _serve(connection: Connection, options: CheckOptions, inherited: Sequence[Co
     from trainlint.file_check import FileChecker
 
     checker = FileChecker(options)
-    collect_rarely()
-    while True:
-        try:
+    with keeping_all(), contextlib.suppress(EOFError, OSError):
+        while True:
             batch: list[FileTask] = connection.recv()
-        except (EOFError, OSError):
-            return
-        for task in batch:
-            try:
+            for task in batch:
                 connection.send((checker.check(task), _peak_memory_kib()))
-            except OSError:
-                return
 
 
 def _peak_memory_kib() -> int:

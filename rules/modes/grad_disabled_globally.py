@@ -131,9 +131,7 @@ def _switches_on(file: FileModel) -> bool:
 def _is_trained_somewhere(file: FileModel) -> bool:
     if "backward(" in file.source.text:
         return True
-    return any(
-        "backward(" in other.source.text for other in file.project.files_mentioning("backward")
-    )
+    return any(file.project.files_mentioning("backward("))
 
 
 def _reaches_others(file: FileModel, function: Function | None) -> bool:

@@ -102,19 +102,27 @@ def test_a_change_of_a_consulted_file_counts(
     assert len(concise(check(*arguments))) == 1
 
 
-def test_a_change_anywhere_counts_for_an_answer_that_searched_the_project(
-    check: Check, write: Write, checked: list[str]
+@pytest.mark.parametrize("before", [None, "treasures = 1\n", "# treasure\n"])
+@pytest.mark.parametrize("after", [None, "treasures = 2\n", "# the treasure\n"])
+def test_an_answer_that_searched_the_project_holds_while_the_search_finds_nothing_new(
+    check: Check, write: Write, checked: list[str], before: str | None, after: str | None
 ) -> None:
     write("setup.py")
     write("a.py", "search()\n")
     write("b.py", "faulty()\n")
     arguments = ("--select", "ALL", "a.py", "b.py")
-    assert len(concise(check(*arguments))) == 1
-    assert len(concise(check(*arguments))) == 1
+    if before is not None:
+        write("deep/down.py", before)
+    first = concise(check(*arguments))
+    assert concise(check(*arguments)) == first
     checked.clear()
-    write("deep/down.py", "# treasure\n")
-    assert len(concise(check(*arguments))) == 2
-    assert checked == ["a.py"]
+    if after is not None:
+        write("deep/down.py", after)
+    elif before is not None:
+        write("deep/down.py").unlink()
+    found = concise(check(*arguments))
+    assert checked == (["a.py"] if "# " in f"{before}{after}" else [])
+    assert found == concise(check(*arguments, "--no-cache"))
 
 
 def test_files_of_an_earlier_run_are_remembered_by_a_run_on_others(

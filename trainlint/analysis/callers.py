@@ -5,10 +5,13 @@ from __future__ import annotations
 import ast
 import itertools
 import re
+from collections.abc import Callable, Iterator
+from functools import partial
 
 from trainlint.analysis.definitions import FunctionDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
+from trainlint.search import holds_identifier
 
 _MAX_CALLING_FILES = 12
 
@@ -53,17 +56,15 @@ def known_callers(run: Run) -> list[Run]:
     return found
 
 
-def _files_that_name(function: FunctionDefinition) -> list[FileModel]:
+def _files_that_name(function: FunctionDefinition) -> Iterator[FileModel]:
     """A few files that mention the function, or for a method its class and itself."""
     home = function.file
     words = [function.name]
     if function.owner is not None:
         words = [function.owner.name]
         words += [function.name] if not function.name.startswith("__") else []
-    found = (
-        other for other in home.project.files_mentioning(words[0], *words[1:]) if other is not home
-    )
-    return list(itertools.islice(found, _MAX_CALLING_FILES))
+    found = home.project.files_mentioning(words[0], *words[1:])
+    return itertools.islice((other for other in found if other is not home), _MAX_CALLING_FILES)
 
 
 def _is_referred_to(function: FunctionDefinition) -> bool:
@@ -77,19 +78,27 @@ def _is_referred_to(function: FunctionDefinition) -> bool:
     return any(not file.index.holds(function.node, node) for node in named)
 
 
-def _files_that_may_call(function: FunctionDefinition) -> list[FileModel]:
+def _files_that_may_call(function: FunctionDefinition) -> Iterator[FileModel]:
     """Files that mention the function and the module, package, or class, that holds it."""
     home = function.file
     words = _places_to_import_from(function)
+    where: Callable[[bytes], bool] | None = None
     if function.owner is not None:
         words.append(function.owner.name)
-    found: list[FileModel] = []
-    for other in home.project.files_mentioning(function.name, *words):
-        if other is not home:
-            found.append(other)
-        if len(found) > _MAX_CALLING_FILES:
-            break
-    return found
+        where = partial(_may_call, function.owner.name.encode(), function.name.encode())
+    found = home.project.files_mentioning(function.name, *words, where=where)
+    return itertools.islice((other for other in found if other is not home), _MAX_CALLING_FILES)
+
+
+def _may_call(owner: bytes, method: bytes, data: bytes) -> bool:
+    """Whether a file speaks of the class, or calls the method of something other than ``self``.
+
+    A class that calls its own method of that name, and does not speak of this one, means another.
+    """
+    return holds_identifier(data, owner) or any(
+        not data.endswith((b"self", b"super()"), 0, called.start())
+        for called in re.finditer(rb"\." + re.escape(method) + rb"\b", data)
+    )
 
 
 def _places_to_import_from(function: FunctionDefinition) -> list[str]:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import ast
-import os
+import contextlib
+import gc
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.requirements import Version, oldest_declared, requirement_files
 from trainlint.analysis.source import SourceError, SourceFile
+from trainlint.search import Search, searched_files
 
 Definition = ClassDefinition | FunctionDefinition
 
@@ -57,29 +59,6 @@ _NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
     "mmengine",
     "mmcv",
 }
-_SKIPPED_FOLDERS = frozenset(
-    {
-        ".git",
-        ".hg",
-        ".svn",
-        ".venv",
-        "venv",
-        "env",
-        ".tox",
-        ".nox",
-        "node_modules",
-        "build",
-        "dist",
-        "__pycache__",
-        "site-packages",
-        ".mypy_cache",
-        ".ruff_cache",
-        ".pytest_cache",
-        ".eggs",
-    }
-)
-_MAX_SEARCHED_FILES = 5_000
-_MAX_SEARCHED_BYTES = 500_000
 _MAX_HELD_CHARACTERS = 8_000_000
 
 
@@ -88,7 +67,7 @@ class Project:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self.searched = False
+        self.searches: set[Search] = set()
         self._checked: Path | None = None
         self._consulted_directly: set[Path] = set()
         self._looked_at: dict[Path, set[Path]] = {}
@@ -104,14 +83,11 @@ class Project:
 
     def start_check(self) -> None:
         """Forget what the last check consulted, and files if too many are held."""
-        self.searched = False
+        self.searches = set()
         self._checked = None
         self._consulted_directly = set()
         if self._held > _MAX_HELD_CHARACTERS:
-            self._files.clear()
-            self._resolved.clear()
-            self.relevance.clear()
-            self._held = 0
+            self._forget_files()
 
     def model(self, source: SourceFile) -> FileModel:
         """The model of a file that the caller has read itself, to be checked.
@@ -124,15 +100,12 @@ class Project:
         """
         path = source.path.absolute()
         self._checked = path
-        _ = source.tree
         known = self._files.get(path)
         if known is not None and known.source.text == source.text:
             return known
+        _ = source.tree
         if known is not None:
-            self._files.clear()
-            self._resolved.clear()
-            self.relevance.clear()
-            self._held = 0
+            self._forget_files()
         return self._add(path, source)
 
     @property
@@ -152,6 +125,13 @@ class Project:
         self._files[path] = model
         self._held += len(source.text)
         return model
+
+    def _forget_files(self) -> None:
+        self._files.clear()
+        self._resolved.clear()
+        self.relevance.clear()
+        self._held = 0
+        gc.collect()
 
     def load(self, path: Path) -> FileModel | None:
         """The model of another file of the project; None if it cannot be read or parsed."""
@@ -201,12 +181,18 @@ class Project:
             self._oldest[package] = oldest_declared(self.root, package)
         return self._oldest[package]
 
-    def files_mentioning(self, word: str, *one_of: str) -> Iterator[FileModel]:
-        """All files of the project that contain ``word``, and one of some others if given."""
-        self.searched = True
-        needle, others = word.encode(), [other.encode() for other in one_of]
+    def files_mentioning(
+        self, text: str, *one_of: str, where: Callable[[bytes], bool] | None = None
+    ) -> Iterator[FileModel]:
+        """All files of the project that hold a text, and one of some others if given.
+
+        Identifiers count only whole. Files for whose content ``where`` is false are passed
+        over before they are parsed.
+        """
+        search = Search(text, one_of)
+        self.searches.add(search)
         for path, data in self._all_sources().items():
-            if needle not in data or (others and not any(other in data for other in others)):
+            if not search.finds(data) or (where is not None and not where(data)):
                 continue
             model = self.load(path)
             if model is not None:
@@ -315,12 +301,9 @@ class Project:
     def _all_sources(self) -> dict[Path, bytes]:
         if self._sources is None:
             self._sources = {}
-            for path in _python_files(self.root):
-                try:
-                    if path.is_file() and path.stat().st_size <= _MAX_SEARCHED_BYTES:
-                        self._sources[path] = path.read_bytes()
-                except OSError:
-                    continue
+            for path in map(Path, searched_files(str(self.root))):
+                with contextlib.suppress(OSError):
+                    self._sources[path] = path.read_bytes()
         return self._sources
 
 
@@ -329,13 +312,3 @@ def _script_package(path: Path, root: Path) -> list[str]:
     if root in path.parent.parents:
         return list(path.parent.relative_to(root).parts)
     return []
-
-
-def _python_files(root: Path) -> list[Path]:
-    found: list[Path] = []
-    for folder, folders, files in os.walk(root):
-        folders[:] = sorted(name for name in folders if name not in _SKIPPED_FOLDERS)
-        found.extend(Path(folder, name) for name in sorted(files) if name.endswith(".py"))
-        if len(found) > _MAX_SEARCHED_FILES:
-            return []
-    return found

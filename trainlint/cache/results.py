@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from trainlint.cache.encoding import decode, encode
 from trainlint.cache.file_states import FileStates, State, content_hash
 from trainlint.cache.folder import CacheFolder
 from trainlint.config.selection import RuleSet
-from trainlint.discovery import FileStat, python_files_below
+from trainlint.discovery import FileStat
 from trainlint.finding import Finding
 from trainlint.outcome import FileOutcome, FileTask
+from trainlint.search import Search, searched_files
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +25,7 @@ class _Answer:
 
     rules: str
     consulted: frozenset[str]
-    searched_project: bool
+    searches: frozenset[Search]
     problem: str | None
     findings: list[list[Any]]
 
@@ -42,8 +45,7 @@ class ResultCache:
         self._name = _file_name(os.path.relpath(root, folder.path), selection)
         self._answers: dict[str, _Answer] = {}
         self._stored_hashes: dict[str, str | None] = {}
-        self._stored_project: str | None = None
-        self._project: str | None = None
+        self._was_searched = False
         self.states = FileStates(self._load())
         self._is_new: set[str] = set()
 
@@ -70,7 +72,7 @@ class ResultCache:
         self._answers[outcome.path] = _Answer(
             rules.key,
             outcome.consulted | {outcome.path},
-            outcome.searched_project,
+            outcome.searches,
             outcome.problem,
             [encode(finding) for finding in outcome.findings],
         )
@@ -94,49 +96,59 @@ class ResultCache:
             for path in consulted
             if self.states.current(path, statuses.get(path)) != self._stored_hashes.get(path)
         }
-        searched = any(answer.searched_project for answer in answers.values())
-        project_changed = searched and self._project_now() != self._stored_project
+        searches: set[Search] = set().union(*(answer.searches for answer in answers.values()))
+        outdated = self._outdated(searches) if searches else set()
         return [
             path
             for path, answer in answers.items()
-            if changed.isdisjoint(answer.consulted)
-            and not (answer.searched_project and project_changed)
+            if changed.isdisjoint(answer.consulted) and outdated.isdisjoint(answer.searches)
         ]
+
+    def _outdated(self, searches: set[Search]) -> set[Search]:
+        """The searches that now find a file which is new, or has changed.
+
+        Whether they found it before does not matter: a file that was found was consulted.
+        """
+        searched = self._searched_files
+        if bool(searched) != self._was_searched:
+            return searches
+        found: set[Search] = set()
+        for path, status in searched.items():
+            if self.states.current(path, status) != self._stored_hashes.get(path):
+                with contextlib.suppress(OSError), open(path, "rb") as file:
+                    data = file.read()
+                    found.update(search for search in searches - found if search.finds(data))
+        return found
 
     def _settled_new(self) -> list[str]:
         """The new answers that no change during the run makes doubtful."""
         new = {path: self._answers[path] for path in self._is_new}
         consulted: set[str] = set().union(*(answer.consulted for answer in new.values()))
         doubtful = {path for path in consulted if self.states.changed_meanwhile(path)}
-        searched = any(answer.searched_project for answer in new.values())
-        project_doubtful = searched and any(
-            self.states.changed_meanwhile(path) for path, _ in python_files_below(self._root)
+        project_doubtful = any(answer.searches for answer in new.values()) and any(
+            self.states.changed_meanwhile(path) for path in self._searched_files
         )
         return [
             path
             for path, answer in new.items()
-            if doubtful.isdisjoint(answer.consulted)
-            and not (answer.searched_project and project_doubtful)
+            if doubtful.isdisjoint(answer.consulted) and not (answer.searches and project_doubtful)
         ]
 
-    def _project_now(self) -> str:
-        """A digest of every Python file of the project."""
-        if self._project is None:
-            files = sorted(python_files_below(self._root))
-            lines = [f"{path}\0{self.states.current(path, status)}" for path, status in files]
-            self._project = content_hash("\n".join(lines).encode("utf-8", "surrogateescape"))
-        return self._project
+    @cached_property
+    def _searched_files(self) -> dict[str, FileStat]:
+        return searched_files(self._root)
 
     def _document(self, answers: Mapping[str, _Answer]) -> dict[str, Any]:
-        searched = any(answer.searched_project for answer in answers.values())
-        project = self._project_now() if searched else None
-        paths = sorted(set().union(*(answer.consulted for answer in answers.values())))
-        if searched:
-            paths = sorted({*paths, *(path for path, _ in python_files_below(self._root))})
+        searches = list(set().union(*(answer.searches for answer in answers.values())))
+        searched = list(self._searched_files) if searches else []
+        consulted: set[str] = set().union(*(answer.consulted for answer in answers.values()))
+        paths = sorted({*consulted, *searched})
         index = {path: number for number, path in enumerate(paths)}
+        number_of = {search: number for number, search in enumerate(searches)}
         return {
             "fingerprint": self._fingerprint,
-            "project": project,
+            "searched": bool(searched),
+            "searches": [[search.text, *search.one_of] for search in searches],
             "paths": [self._relative(path) for path in paths],
             "states": [self.states.to_remember(path) for path in paths],
             "answers": [
@@ -144,7 +156,7 @@ class ResultCache:
                     index[path],
                     answer.rules,
                     sorted(index[other] for other in answer.consulted),
-                    answer.searched_project,
+                    sorted(number_of[search] for search in answer.searches),
                     answer.problem,
                     answer.findings,
                 ]
@@ -172,11 +184,13 @@ class ResultCache:
             if state is not None:
                 size, modified_ns, digest = state
                 known[path] = (size, modified_ns, digest)
-        self._stored_project = document["project"]
-        for number, rules, consulted, searched, problem, findings in document["answers"]:
+        self._was_searched = document["searched"]
+        searches = [Search(text, tuple(one_of)) for text, *one_of in document["searches"]]
+        for number, rules, consulted, asked, problem, findings in document["answers"]:
             path = paths[number]
             others = frozenset([paths[other] for other in consulted])
             _decoded(path, findings)
+            searched = frozenset([searches[each] for each in asked])
             self._answers[path] = _Answer(rules, others, searched, problem, findings)
         return known
 
