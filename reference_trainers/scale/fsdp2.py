@@ -6,7 +6,7 @@ Source         FSDP (Zhao et al. 2023, arXiv:2304.11277), ZeRO (Rajbhandari et a
                arXiv:1910.02054); `fully_shard` and distributed checkpoints as TorchTitan uses them
                (arXiv:2410.06511). The model is a ViT (Dosovitskiy et al. 2020, arXiv:2010.11929),
                with the settings of DeiT (arXiv:2012.12877) at full scale.
-Expected       scikit-learn's 8x8 digits, 1 core, 1 rank: above 90 % validation accuracy.
+Expected       scikit-learn's 8x8 digits, 1 core, 1 rank: above 94 % validation accuracy.
                The same with 2 ranks: torchrun --nproc-per-node 2 reference_trainers/scale/fsdp2.py
                (the global batch stays what it is: the same training, but for rounding).
 Full scale     torchrun --nproc-per-node 8 --nnodes 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400
@@ -52,6 +52,7 @@ from torch.distributed.checkpoint.state_dict import (
 )
 from torch.distributed.device_mesh import DeviceMesh, init_device_mesh
 from torch.distributed.fsdp import FSDPModule, MixedPrecisionPolicy, fully_shard
+from torch.distributed.tensor import DTensor
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, TensorDataset
 from torchvision.datasets import ImageFolder
 from torchvision.transforms import v2
@@ -63,7 +64,7 @@ from torchvision.transforms import v2
 class Settings:
     data: str = ""  # folder with train/ and val/; empty: scikit-learn's digits
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 20
+    epochs: int = 10
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
@@ -74,7 +75,7 @@ class Settings:
     workers: int = 0  # of each rank; in-memory digits need none
     global_batch: int = 128  # samples a step, over all ranks: fixed, whatever the ranks
     image_size: int = 8
-    patch: int = 2  # side of the squares that become tokens
+    patch: int = 4  # side of the squares that become tokens
     width: int = 48
     layers: int = 3
     heads: int = 4
@@ -261,7 +262,10 @@ class ViT(nn.Module):
         width, patch = settings.width, settings.patch
         self.cut = nn.Conv2d(channels, width, patch, stride=patch)  # squares become tokens
         places = (settings.image_size // patch) ** 2
-        self.positions = nn.Parameter(0.02 * torch.randn(places, width))
+        # As large as the tokens they are added to (ViT's 0.02 is for several hundred channels):
+        # with tiny ones the model begins by seeing a heap of squares without places, and learns
+        # several times more slowly.
+        self.positions = nn.Parameter(0.5 * torch.randn(places, width))
         self.blocks = nn.ModuleList(Block(width, settings.heads) for _ in range(settings.layers))
         self.norm = nn.LayerNorm(width)
         self.head = nn.Linear(width, classes)
@@ -301,7 +305,10 @@ def update_average(averaged: nn.Module, model: nn.Module, decay: float) -> None:
     buffers in this model; if there were, they would have to be copied here.
     """
     for old, new in zip(averaged.parameters(), model.parameters(), strict=True):
-        old.mul_(decay).add_(new, alpha=1 - decay)  # lerp_ does not know slices yet
+        assert isinstance(old, DTensor)
+        assert isinstance(new, DTensor)
+        # Both are cut alike, so that an average of slices is a slice of the average.
+        old.to_local().lerp_(new.to_local(), 1 - decay)
 
 
 def scaled(base: float, settings: Settings) -> float:
@@ -482,7 +489,8 @@ def main() -> None:
     others = [p for name, p in named if p.ndim < 2 or name == "positions"]
     groups: list[dict[str, Any]] = [{"params": weights}, {"params": others, "weight_decay": 0.0}]
     lr = scaled(settings.base_lr, settings)
-    optimizer = torch.optim.AdamW(groups, lr=lr, weight_decay=settings.weight_decay)
+    # Fused: one call for all slices, instead of a dozen operations for each.
+    optimizer = torch.optim.AdamW(groups, lr=lr, weight_decay=settings.weight_decay, fused=True)
     rise = warmup_steps(settings)
 
     def lr_share(step: int) -> float:
@@ -617,7 +625,7 @@ def main() -> None:
         print(f"\nval_accuracy:     {val_accuracy:.4f}")
         print(f"val_loss:         {val_loss:.4f}")
         print(f"without_ema:      {raw_accuracy:.4f}")
-        print("target:           val_accuracy >= 0.90")
+        print("target:           val_accuracy >= 0.94")
         print(f"ranks:            {ranks}")
         print(f"training_seconds: {time.perf_counter() - started:.1f}")
         print(f"checkpoints:      {out}")
