@@ -116,10 +116,12 @@ class MissingSuperInit(Rule):
 def _is_made_as_usual(definition: ClassDefinition) -> bool:
     """Whether a class is a module that nothing else makes or initialises.
 
-    Decorators and metaclasses may write or wrap ``__init__``, ``__new__`` may call what is needed.
+    Metaclasses and decorators, but for those of a registry, may write or wrap ``__init__``, and
+    ``__new__`` may call what is needed.
     """
+    decorators = map(ast.unparse, definition.node.decorator_list)
     is_made_otherwise = (
-        definition.node.decorator_list
+        not all("regist" in text.lower() for text in decorators)
         or definition.own_methods["__init__"].node.decorator_list
         or definition.node.keywords
         or any(definition.method(name) for name in ("__new__", "__setattr__", "__getattr__"))

@@ -234,6 +234,13 @@ def choice(values: Iterable[Value]) -> Value:
     return found[0] if len(found) == 1 else Choice(tuple(found))
 
 
+def give_name(value: Value, given: str) -> None:
+    """Remember the first name that a value is bound to; unknown options of a choice share it."""
+    for each in (value, *(value.options if isinstance(value, Choice) else ())):
+        if not each.hint and (each is value or isinstance(each, Unknown)):
+            each.hint = given
+
+
 def without_none(value: Value) -> Value:
     """The options that can be called or read where some option is ``None``; else the value."""
     if not isinstance(value, Choice):

@@ -24,6 +24,7 @@ from trainlint.analysis.values import (
     Value,
     choice,
     contained,
+    give_name,
     without_none,
 )
 
@@ -56,8 +57,7 @@ def set_attribute(
     if name == "grad":
         machine.emit(EventKind.ZERO_GRAD, node, value)
         return
-    if not assigned.hint:
-        assigned.hint = name
+    give_name(assigned, name)
     if isinstance(value, Instance) and isinstance(assigned, Constant):
         _forget_outputs(machine, value.members.get(name), assigned)
     is_replaced_layer = isinstance(value, Object) and value.dotted.startswith("torchvision.models.")
@@ -241,7 +241,7 @@ def _assigned_elsewhere(machine: Machine, value: Instance, name: str) -> Value |
             finally:
                 machine.active.pop()
             if not (isinstance(item, Constant) and item.value is None):
-                item.hint = item.hint or name
+                give_name(item, name)
                 found.append(item)
         if found:
             break

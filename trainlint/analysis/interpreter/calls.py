@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from trainlint.analysis.definitions import FunctionDefinition
 from trainlint.analysis.interpreter.attributes import attribute_of
+from trainlint.analysis.interpreter.conditions import choosing
 from trainlint.analysis.interpreter.environment import Environment
 from trainlint.analysis.interpreter.expressions import evaluate, evaluate_all, mix
 from trainlint.analysis.interpreter.library import call_library
@@ -14,6 +15,8 @@ from trainlint.analysis.interpreter.machine import MAX_CALL_DEPTH, Frame, Machin
 from trainlint.analysis.interpreter.methods import call_method, is_verb
 from trainlint.analysis.interpreter.module_calls import call_module
 from trainlint.analysis.interpreter.scopes import decorator_scopes
+from trainlint.analysis.knowledge.training import looks_like_constructor
+from trainlint.analysis.receivers import last_name
 from trainlint.analysis.relevance import is_plain, matters, speaks_of_training
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Branch, Call, EventKind, Scope, Trace
@@ -91,7 +94,8 @@ def call_value(
         if method is not None:
             bound = FunctionValue(method, callee, machine.module_environment(method.file))
             return run_function(machine, bound, arguments, keywords, node)
-    if has_role(callee, Role.MODULE) or has_role(callee, Role.LOSS_FUNCTION):
+    is_made = isinstance(callee, Unknown) and looks_like_constructor(last_name(node.func))
+    if not is_made and (has_role(callee, Role.MODULE) or has_role(callee, Role.LOSS_FUNCTION)):
         return call_module(machine, callee, arguments, keywords, node)
     if isinstance(callee, Unknown) and callee.parent is not None and is_verb(callee.hint):
         return call_method(machine, callee.parent, callee.hint, arguments, keywords, node)
@@ -294,7 +298,7 @@ def _call_choice(
         trace: Trace = []
         with machine.recording(trace), machine.conditionally():
             results.append(call_value(machine, option, arguments, keywords, node))
-        branch.ways.append(((), trace))
+        branch.ways.append((choosing(callee, option), trace))
     if any(trace for _, trace in branch.ways):
         machine.add(branch)
     return choice(results)

@@ -7,6 +7,7 @@ import ast
 from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.trace import Assumptions, Condition
 from trainlint.analysis.values import (
+    Choice,
     Constant,
     External,
     FunctionValue,
@@ -49,6 +50,15 @@ def assumptions(machine: Machine, test: ast.expr, outcome: bool) -> Assumptions:
         if isinstance(operator, (ast.NotEq, ast.IsNot)):
             return ((_condition(machine, machine.file.affirmed(test)), not outcome),)
     return ((_condition(machine, test), outcome),)
+
+
+def choosing(choice: Choice, option: Value) -> Assumptions:
+    """What holds on the path on which a choice between these values is one of them."""
+    births = sorted(item.birth for item in choice.options)
+    return tuple(
+        (Condition(f"{births}={item.birth}", choice.birth, volatile=False), item is option)
+        for item in choice.options
+    )
 
 
 def value_of(machine: Machine, node: ast.expr) -> Value:

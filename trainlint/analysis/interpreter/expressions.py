@@ -24,6 +24,7 @@ from trainlint.analysis.values import (
     choice,
     contained,
     elements,
+    give_name,
     is_listed,
 )
 
@@ -73,8 +74,7 @@ def bind(machine: Machine, target: ast.expr, value: Value) -> None:
     from trainlint.analysis.interpreter.attributes import set_attribute, set_item
 
     if isinstance(target, ast.Name):
-        if not value.hint:
-            value.hint = target.id
+        give_name(value, target.id)
         machine.frame.environment.assign(target.id, value)
     elif isinstance(target, ast.Attribute):
         set_attribute(machine, evaluate(machine, target.value), target.attr, value, target)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from trainlint.analysis.frameworks import framework_of
+from trainlint.analysis.interpreter.conditions import choosing
 from trainlint.analysis.interpreter.expressions import mix
 from trainlint.analysis.interpreter.library import activated, logarithm
 from trainlint.analysis.interpreter.machine import Machine
@@ -187,7 +188,7 @@ def _call_options(call: MethodCall, receiver: Choice) -> Value:
                     call.machine, option, call.name, call.arguments, call.keywords, call.node
                 )
             )
-        branch.ways.append(((), trace))
+        branch.ways.append((choosing(receiver, option), trace))
     if any(trace for _, trace in branch.ways):
         call.machine.add(branch)
     return choice(results)
@@ -568,9 +569,7 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     **dict.fromkeys(_ANNOUNCEMENTS, _announce),
     "prepare": _prepare,
     **dict.fromkeys(("setup", "setup_module", "setup_optimizers", "setup_dataloaders"), _prepare),
-    "no_sync": _scope,
-    "accumulate": _scope,
-    "autocast": _scope,
+    **dict.fromkeys(("no_sync", "no_backward_sync", "accumulate", "autocast"), _scope),
     **dict.fromkeys(tensors.ACTIVATION_METHODS, _activation),
     **dict.fromkeys(tensors.CUTS_GRAPH_METHODS, _detach),
     **dict.fromkeys(

@@ -62,6 +62,9 @@ _MODULE_NAME = re.compile(
 _MAKES_MODULE = re.compile(
     r"^(make|build|create|get|load|construct|define|setup|instantiate)(_|[A-Z])|_(fn|factory)$"
 )
+_CONSTRUCTOR_NAME = re.compile(
+    r"^_*(make|build|create|construct|instantiate)(_|[A-Z])|_(cls|class|type|builder|factory)$"
+)
 _LOADER_NAME = re.compile(
     r"loader|(^|_)(train|val|valid|validation|test|dev|eval)_?(iter|dl|data|batches|dataset|set)"
     r"(ator)?$|(^|_)dl$|^(data_?iter|batches|dataloaders?)$",
@@ -130,6 +133,11 @@ def looks_like_module(name: str) -> bool:
     """Whether people would name a network so."""
     is_other = looks_like_loader(name) or _MAKES_MODULE.search(name)
     return bool(_MODULE_NAME.search(name)) and not is_other
+
+
+def looks_like_constructor(name: str) -> bool:
+    """Whether people would name so what they call to make an object: a class or a function."""
+    return bool(_CONSTRUCTOR_NAME.search(name))
 
 
 def looks_like_average(name: str) -> bool:

@@ -17,7 +17,10 @@ from trainlint.analysis.values import Value, elements
 
 
 class _Phase(enum.Enum):
+    """``EMPTY``: something unknown was cleared. ``CLEARED``: gradients of a backward pass were."""
+
     NONE = "none"
+    EMPTY = "empty"
     FRESH = "fresh"
     CLEARED = "cleared"
     UNKNOWN = "unknown"
@@ -74,7 +77,11 @@ class _Losing(Protocol[_State]):
     def _after_clearing(self, state: _State, event: Event) -> _State:
         if not isinstance(event.node, ast.Call):
             return _State(_Phase.UNKNOWN)
-        if state.phase is not _Phase.FRESH or not self._clears_all(event.target):
+        if not self._clears_all(event.target):
+            return state
+        if state.phase is _Phase.UNKNOWN:
+            return _State(_Phase.EMPTY)
+        if state.phase is not _Phase.FRESH:
             return state
         return replace(state, phase=_Phase.CLEARED, zero_grad=event)
 
@@ -102,5 +109,5 @@ def lost_gradients(run: Run) -> Iterator[LostGradients]:
         protocol = _Losing(optimizer, alone=len(found) == 1)
         follow(run.trace, protocol, _State())
         for lost in protocol.found:
-            if protocol.seen_at[lost.step] <= {_Phase.CLEARED, _Phase.NONE}:
+            if protocol.seen_at[lost.step] <= {_Phase.CLEARED, _Phase.EMPTY, _Phase.NONE}:
                 yield lost

@@ -16,16 +16,29 @@ from trainlint.analysis.ownership import (
     reachable,
     trained_networks,
 )
-from trainlint.analysis.protocols.gradients import innermost_loop
+from trainlint.analysis.protocols.gradients import innermost_loop, loops_around
 from trainlint.analysis.protocols.modes import is_forward
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Call, Event, EventKind, Loop, events, steps
-from trainlint.analysis.values import Object, Parameters, Value, choice, elements
+from trainlint.analysis.values import (
+    Group,
+    Object,
+    Parameters,
+    Tensor,
+    Unknown,
+    Value,
+    choice,
+    elements,
+)
 
 # Who reads gradients or writes weights may well move the weights by hand.
 _BY_HAND = re.compile(
     r"\.grad\b(?!\s+is\b|(\.data)?\.(norm|clamp_)\()|\.data\s*[-+*/]?=(?!=)|\.data\.(?!clamp_)\w+_\(|"
     r"_foreach_|register_hook|fused_backward|post_accumulate"
+)
+_TRAINS = re.compile(
+    r"step|train|fit|update|optim|backward|learn|zero|minimi|apply|adapt|run|tune|grad",
+    re.IGNORECASE,
 )
 
 
@@ -77,21 +90,56 @@ def _optimizer_of(run: Run, cleared: Value | None) -> Value | None:
 
 
 def _may_step(run: Run, loop: Loop, optimizer: Value) -> bool:
-    inside = set(events(loop.body, EventKind.OPAQUE))
+    """Whether something steps the optimizer, or gets hold of it and may."""
+    outermost = next(iter(loops_around(run.trace, loop)), loop)
+    repeated, inside = set(steps(outermost.body)), set(steps(loop.body))
+    has_started = is_handed_on = False
     for event in events(run.trace, EventKind.STEP, EventKind.OPAQUE):
         target = event.target
-        if event.kind is EventKind.OPAQUE:
-            held = owners(optimizer) if event in inside else ()
-            if not has_role(target, Role.SCHEDULER) and may_touch(event, optimizer, *held):
+        has_started = has_started or event in repeated
+        if event.kind is EventKind.STEP:
+            if target is None or isinstance(target, Parameters):
                 return True
-        elif target is None or isinstance(target, Parameters) or not are_apart(target, optimizer):
+            if not are_apart(target, optimizer):
+                return True
+            continue
+        held = owners(optimizer) if event in inside else ()
+        if _is_harmless_to(event, optimizer) or not may_touch(event, optimizer, *held):
+            continue
+        if has_started:
             return True
+        is_handed_on = True
     hints = {item.hint for item in elements(optimizer)}
-    return any(
+    return (is_handed_on and _uses_older_objects(outermost)) or any(
         not hints.isdisjoint(item.hint for item in elements(step.target))
         for each in run.file.runs
         for step in events(each.trace, EventKind.STEP)
     )
+
+
+def _is_harmless_to(event: Event, optimizer: Value) -> bool:
+    """A scheduler, or a method of a network whose name speaks of no training, steps nothing."""
+    if has_role(event.target, Role.SCHEDULER):
+        return True
+    node, target = event.node, event.target
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    is_network = has_role(target, Role.MODULE) and not isinstance(target, Tensor)
+    handed = set(elements(Group(list(event.arguments)))) - set(elements(target))
+    return (
+        is_network and not _TRAINS.search(node.func.attr) and handed.isdisjoint(elements(optimizer))
+    )
+
+
+def _uses_older_objects(loop: Loop) -> bool:
+    """Whether a loop calls what is unknown and older, and may be what an earlier call returned."""
+    for event in events(loop.body, EventKind.OPAQUE):
+        root = event.target
+        while isinstance(root, Unknown) and root.parent is not None:
+            root = root.parent
+        if isinstance(root, (Unknown, Object)) and root.birth < loop.start:
+            return True
+    return False
 
 
 def _by_hand(loop: Loop) -> bool:
