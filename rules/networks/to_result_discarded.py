@@ -116,7 +116,7 @@ def _is_discarded(file: FileModel, call: ast.Call) -> bool:
     if _method(call) not in _RETURN_ANOTHER or any(item.arg == "out" for item in call.keywords):
         return False
     root = _root(call)
-    if root is None or imports_framework(file, *_OWN_BATCHES):
+    if root is None or (imports_framework(file, *_OWN_BATCHES) and not _is_label(root)):
         return False
     if _method(call) in _ONLY_TENSORS_HAVE and is_name_chain(root):
         return not _defines(file, _method(call)) and imports_framework(file, "torch")
@@ -131,6 +131,11 @@ def _root(call: ast.Call) -> ast.expr | None:
             break
         current = current.func.value
     return None if isinstance(current, ast.Call) else current
+
+
+def _is_label(node: ast.expr) -> bool:
+    """Labels are plain tensors, also beside inputs that move themselves."""
+    return isinstance(node, ast.Name) and node.id in ("label", "labels", "target", "targets", "y")
 
 
 def _defines(file: FileModel, name: str) -> bool:

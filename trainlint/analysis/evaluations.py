@@ -130,18 +130,19 @@ def wrong_evaluations(
 class _Judged:
     """The wrong forward passes of a file, and by node what else happens there.
 
-    ``right``: evaluations done right; ``training``: training; ``unsure``: nobody can tell.
+    ``right``: evaluations done right; ``training``: training; ``unsure``: the runs in which nobody
+    can tell. What is wrong in a run is so whatever else that run may do.
     """
 
     wrong: list[ForwardPass]
     right: dict[ast.AST, list[ForwardPass]]
     training: dict[ast.AST, list[ForwardPass]]
-    unsure: set[ast.AST]
+    unsure: dict[ast.AST, set[Run]]
 
     def blame(self, found: ForwardPass) -> Blame | None:
         """The forward pass, or the call that makes it wrong where others call the same helper."""
         node = found.event.node
-        if node in self.unsure:
+        if self.unsure.get(node, set()) - {found.run}:
             return None
         if node in self.right or node not in self.training:
             return _blame(found, self.right.get(node, []))
@@ -150,7 +151,7 @@ class _Judged:
 
 
 def _judged(file: FileModel, verdict: Callable[[ForwardPass, bool], bool | None]) -> _Judged:
-    judged = _Judged([], {}, {}, set())
+    judged = _Judged([], {}, {}, {})
     for run, starts_here in contexts(file, has_outer_forward):
         for found in forward_passes(run):
             if any(is_forward(call) for call in found.moment.calls):
@@ -161,7 +162,7 @@ def _judged(file: FileModel, verdict: Callable[[ForwardPass, bool], bool | None]
             elif outcome is False:
                 judged.right.setdefault(node, []).append(found)
             elif not starts_here:
-                judged.unsure.add(node)
+                judged.unsure.setdefault(node, set()).add(run)
             elif any(map(trains, found.moment.loops)):
                 judged.training.setdefault(node, []).append(found)
     judged.wrong.sort(key=lambda found: getattr(found.event.node, "lineno", 0))

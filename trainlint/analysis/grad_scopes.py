@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainlint.analysis.definitions import FunctionDefinition
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.interpreter.scopes import GRAD_OFF, decorator_scopes
+from trainlint.analysis.interpreter.scopes import (
+    GRAD_OFF,
+    decorator_scopes,
+    may_switch_gradients_on,
+)
+from trainlint.analysis.knowledge.tensors import NEW_DATA_FUNCTIONS
 from trainlint.analysis.ownership import owners
 from trainlint.analysis.protocols.gradients import optimizers
+from trainlint.analysis.receivers import assigned_at
 from trainlint.analysis.trace import Event, EventKind, Scope, Step, Trace, around, events
 from trainlint.analysis.values import Instance, Tensor, elements
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
 
 _SWITCHES = frozenset({"enable_grad", "set_grad_enabled", "maybe no_grad", "maybe enable_grad"})
 
@@ -19,10 +30,11 @@ def backwards_without_graph(run: Run) -> Iterator[tuple[Scope, Event]]:
     """Backward passes in a scope without gradients, which their forward passes are in as well."""
     for backward in events(run.trace, EventKind.BACKWARD):
         scope = switching_scope(around(run.trace, backward))
-        if scope is None or scope.kind not in GRAD_OFF or not _has_no_graph(backward):
+        if scope is None or scope.kind not in GRAD_OFF:
             continue
-        forwards = list(events(scope.body, EventKind.FORWARD))
-        if forwards and all(_is_off(scope.body, event) for event in forwards):
+        if _is_computed_in(scope, backward) or (
+            _has_no_graph(backward) and _runs_forward_without_graph(scope)
+        ):
             yield scope, backward
 
 
@@ -49,6 +61,65 @@ def switching_scope(way: list[Step]) -> Scope | None:
         if isinstance(step, Scope) and (step.kind in GRAD_OFF or step.kind in _SWITCHES):
             return step
     return None
+
+
+def _runs_forward_without_graph(scope: Scope) -> bool:
+    forwards = list(events(scope.body, EventKind.FORWARD))
+    return bool(forwards) and all(_is_off(scope.body, event) for event in forwards)
+
+
+def _is_computed_in(scope: Scope, backward: Event) -> bool:
+    """Whether the loss is a variable whose every assignment computes it under the scope itself.
+
+    What the operands are does not matter then: the operation that yields the loss is not recorded.
+    """
+    node, file = backward.node, scope.file
+    if backward.file is not file or not isinstance(node, ast.Call):
+        return False
+    loss = node.func.value if isinstance(node.func, ast.Attribute) else None
+    extent = _extent(file, scope)
+    if not isinstance(loss, ast.Name) or extent is None or not _holds(extent, loss):
+        return False
+    if file.index.enclosing_function(loss) is not file.index.enclosing_function(extent.body[0]):
+        return False
+    if may_switch_gradients_on(file.segment(extent)):
+        return False
+    bound = file.index.bindings(loss.id, file.index.scope(loss))
+    return bool(bound) and all(
+        _holds(extent, item) and _is_operation(file, assigned_at(file, item)) for item in bound
+    )
+
+
+def _extent(
+    file: FileModel, scope: Scope
+) -> ast.FunctionDef | ast.AsyncFunctionDef | ast.With | None:
+    """The function or ``with`` block that a scope covers."""
+    current: ast.AST | None = scope.node
+    while current is not None:
+        if isinstance(current, (ast.FunctionDef, ast.AsyncFunctionDef, ast.With)):
+            return current
+        current = file.index.parents.get(current)
+    return None
+
+
+def _holds(extent: ast.stmt, node: ast.AST) -> bool:
+    return any(item is node for item in ast.walk(extent))
+
+
+def _is_operation(file: FileModel, value: ast.expr | None) -> bool:
+    """Arithmetic, a mean or sum, or a function of torch other than one that makes new data."""
+    if isinstance(value, ast.UnaryOp):
+        return _is_operation(file, value.operand)
+    if isinstance(value, ast.BinOp):
+        return True
+    if not isinstance(value, ast.Call):
+        return False
+    dotted = file.qualified(value.func) or ""
+    head, _, last = dotted.rpartition(".")
+    if head in ("torch", "torch.nn.functional"):
+        makes_leaf = any(item.arg == "requires_grad" for item in value.keywords)
+        return last.islower() and dotted not in NEW_DATA_FUNCTIONS and not makes_leaf
+    return isinstance(value.func, ast.Attribute) and value.func.attr in ("mean", "sum")
 
 
 def _is_off(body: Trace, event: Event) -> bool:

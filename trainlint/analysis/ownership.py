@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 from collections import deque
 from collections.abc import Iterable
 
+from trainlint.analysis.knowledge import training
 from trainlint.analysis.roles import Role, has_role, owner_of_parameters, unwrapped
 from trainlint.analysis.trace import Event
 from trainlint.analysis.values import (
@@ -75,6 +77,26 @@ def may_touch(event: Event, *subjects: Value) -> bool:
     """
     held = reachable(event.arguments, through_tensors=False)
     return any(option in held for subject in subjects for option in elements(subject))
+
+
+def only_uses_network(event: Event, optimizer: Value) -> bool:
+    """Whether an unseen call is a method of a network whose name speaks of no training step.
+
+    It may run the network; unless it is handed the optimizer, it moves no weight.
+    """
+    node = event.node
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
+        return False
+    receiver = set(elements(event.target))
+    is_network = has_role(event.target, Role.MODULE) and not any(
+        isinstance(item, Tensor) for item in receiver
+    )
+    handed = {item for value in event.arguments for item in elements(value)} - receiver
+    return (
+        is_network
+        and not training.speaks_of_update(node.func.attr)
+        and handed.isdisjoint(elements(optimizer))
+    )
 
 
 def networks(values: Iterable[Value]) -> set[Value]:

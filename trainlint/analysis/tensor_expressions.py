@@ -28,6 +28,7 @@ _KEEPS_TENSOR = frozenset(
         "expand", "div", "mul", "flatten", "t", "requires_grad_",
     }
 )  # fmt: skip
+_WALKERS = frozenset({"enumerate", "tqdm"})
 _TENSOR_TYPES = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"})
 
 
@@ -93,17 +94,10 @@ def _is_part_of_batch(file: FileModel, bound: ast.AST) -> bool:
     if not isinstance(loop, ast.For):
         return False
     walked = loop.iter
-    if (
-        isinstance(walked, ast.Call)
-        and last_name(walked.func) in ("enumerate", "tqdm")
-        and walked.args
-    ):
-        is_counter = last_name(walked.func) == "enumerate" and bound is _first(loop.target)
+    is_numbered = False
+    while isinstance(walked, ast.Call) and last_name(walked.func) in _WALKERS and walked.args:
+        is_numbered = is_numbered or last_name(walked.func) == "enumerate"
         walked = walked.args[0]
-        if is_counter or (part is loop.target and last_name(loop.iter) == "enumerate"):
-            return False
+    if is_numbered and part is loop.target:
+        return False
     return looks_like_loader(last_name(walked)) and "loader" in last_name(walked).lower()
-
-
-def _first(target: ast.expr) -> ast.expr | None:
-    return target.elts[0] if isinstance(target, ast.Tuple) and target.elts else None

@@ -201,7 +201,13 @@ def _of_tensor(value: Tensor, name: str) -> Value | None:
     if name in _SAME_TENSOR:
         return value
     if name in ("loss", "logits", "last_hidden_state", "sample", "prev_sample"):
-        return Tensor(value.origins, value.modules, is_loss=name == "loss", hint=name)
+        return Tensor(
+            value.origins,
+            value.modules,
+            is_loss=name == "loss",
+            detached=value.detached,
+            hint=name,
+        )
     if name in ("shape", "device", "dtype", "ndim", "grad", "is_cuda", "requires_grad"):
         return Unknown(hint=name)
     return Tensor(value.origins, value.modules, detached=value.detached, hint=name)

@@ -61,6 +61,11 @@ def unseen_context(expression: ast.expr, value: Value) -> Context | None:
     return Context("maybe no_grad", expression)
 
 
+def may_switch_gradients_on(text: str) -> bool:
+    """Whether code says anywhere that gradients are switched on, or by a flag."""
+    return "enable_grad" in text or "set_grad_enabled" in text or "inference_mode(False" in text
+
+
 def decorator_scopes(function: FunctionDefinition) -> list[tuple[str, ast.expr]]:
     """The scopes that a function's decorators put around its body, outermost first."""
     found: list[tuple[str, ast.expr]] = []

@@ -84,6 +84,10 @@ _EVALUATION_WORD = re.compile(
     r"^(val(?!u)|valid|test|eval)",
     re.IGNORECASE,
 )
+_UPDATE_WORD = re.compile(
+    r"step|train(?!ing_?mode)|fit|update|optim|backward|learn|zero|minimi|apply|adapt|run|tune|grad",
+    re.IGNORECASE,
+)
 _NO_LOSS_RESULT = re.compile(
     r"weight|coef|scal|param|(^|_)(fn|func|function|log_?var|lambda|alpha|beta|ratio|factor|module|"
     r"layer|type|name|mask|grad|key|config|cfg|criterion)s?(_|$)",
@@ -158,6 +162,11 @@ def looks_like_loss_function(name: str) -> bool:
 def speaks_of_training(name: str) -> bool:
     """Whether a name has a word for training in it, whatever else it says."""
     return bool(_TRAIN_WORD.search(name))
+
+
+def speaks_of_update(name: str) -> bool:
+    """Whether a method of this name may compute gradients or move weights."""
+    return bool(_UPDATE_WORD.search(name))
 
 
 @lru_cache(maxsize=10_000)

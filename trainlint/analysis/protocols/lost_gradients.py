@@ -8,7 +8,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from trainlint.analysis.interpreter.runs import Run
-from trainlint.analysis.ownership import may_touch, networks, owners, reachable, trained_networks
+from trainlint.analysis.ownership import (
+    may_touch,
+    networks,
+    only_uses_network,
+    owners,
+    reachable,
+    trained_networks,
+)
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.protocols.gradients import optimizers
 from trainlint.analysis.roles import Role, has_role, owner_of_parameters
@@ -46,13 +53,15 @@ class _Losing(Protocol[_State]):
     def __init__(self, optimizer: Value, alone: bool) -> None:
         self.found: dict[LostGradients, None] = {}
         self.seen_at: dict[Event, set[_Phase]] = {}
+        self._optimizer = optimizer
         self._mine = set(elements(optimizer))
         self._owners = networks(owners(optimizer))
         self._alone = alone
 
     def watches(self, event: Event) -> bool:
         if event.kind is EventKind.OPAQUE:
-            return may_touch(event, *self._mine, *self._owners)
+            touches = may_touch(event, *self._mine, *self._owners)
+            return touches and not only_uses_network(event, self._optimizer)
         return event.kind in (
             EventKind.BACKWARD,
             EventKind.GRADIENT,

@@ -8,10 +8,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.knowledge import training
 from trainlint.analysis.ownership import (
     are_apart,
     may_touch,
     networks,
+    only_uses_network,
     owners,
     reachable,
     trained_networks,
@@ -21,10 +23,8 @@ from trainlint.analysis.protocols.modes import is_forward
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Call, Event, EventKind, Loop, events, steps
 from trainlint.analysis.values import (
-    Group,
     Object,
     Parameters,
-    Tensor,
     Unknown,
     Value,
     choice,
@@ -35,10 +35,6 @@ from trainlint.analysis.values import (
 _BY_HAND = re.compile(
     r"\.grad\b(?!\s+is\b|(\.data)?\.(norm|clamp_)\()|\.data\s*[-+*/]?=(?!=)|\.data\.(?!clamp_)\w+_\(|"
     r"_foreach_|register_hook|fused_backward|post_accumulate"
-)
-_TRAINS = re.compile(
-    r"step|train|fit|update|optim|backward|learn|zero|minimi|apply|adapt|run|tune|grad",
-    re.IGNORECASE,
 )
 
 
@@ -91,7 +87,7 @@ def _optimizer_of(run: Run, cleared: Value | None) -> Value | None:
 
 def _may_step(run: Run, loop: Loop, optimizer: Value) -> bool:
     """Whether something steps the optimizer, or gets hold of it and may."""
-    outermost = next(iter(loops_around(run.trace, loop)), loop)
+    outermost = _first_loop_with(optimizer, [*loops_around(run.trace, loop), loop])
     repeated, inside = set(steps(outermost.body)), set(steps(loop.body))
     has_started = is_handed_on = False
     for event in events(run.trace, EventKind.STEP, EventKind.OPAQUE):
@@ -104,7 +100,8 @@ def _may_step(run: Run, loop: Loop, optimizer: Value) -> bool:
                 return True
             continue
         held = owners(optimizer) if event in inside else ()
-        if _is_harmless_to(event, optimizer) or not may_touch(event, optimizer, *held):
+        is_harmless = has_role(target, Role.SCHEDULER) or only_uses_network(event, optimizer)
+        if is_harmless or not may_touch(event, optimizer, *held):
             continue
         if has_started:
             return True
@@ -117,29 +114,30 @@ def _may_step(run: Run, loop: Loop, optimizer: Value) -> bool:
     )
 
 
-def _is_harmless_to(event: Event, optimizer: Value) -> bool:
-    """A scheduler, or a method of a network whose name speaks of no training, steps nothing."""
-    if has_role(event.target, Role.SCHEDULER):
-        return True
-    node, target = event.node, event.target
-    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Attribute):
-        return False
-    is_network = has_role(target, Role.MODULE) and not isinstance(target, Tensor)
-    handed = set(elements(Group(list(event.arguments)))) - set(elements(target))
-    return (
-        is_network and not _TRAINS.search(node.func.attr) and handed.isdisjoint(elements(optimizer))
-    )
+def _first_loop_with(optimizer: Value, loops: list[Loop]) -> Loop:
+    """The outermost of some loops that starts when the optimizer is there already."""
+    made = max(_root(item).birth for item in elements(optimizer))
+    return next((loop for loop in loops if loop.start > made), loops[-1])
 
 
 def _uses_older_objects(loop: Loop) -> bool:
-    """Whether a loop calls what is unknown and older, and may be what an earlier call returned."""
+    """Whether a loop may step by what is unknown and older: what an earlier call returned, say."""
     for event in events(loop.body, EventKind.OPAQUE):
-        root = event.target
-        while isinstance(root, Unknown) and root.parent is not None:
-            root = root.parent
-        if isinstance(root, (Unknown, Object)) and root.birth < loop.start:
+        root = _root(event.target) if event.target is not None else None
+        is_older = isinstance(root, (Unknown, Object)) and root.birth < loop.start
+        function = event.node.func if isinstance(event.node, ast.Call) else None
+        if is_older and not (
+            isinstance(function, ast.Attribute) and not training.speaks_of_update(function.attr)
+        ):
             return True
     return False
+
+
+def _root(value: Value) -> Value:
+    """The value that an attribute of an unknown object hangs on in the end."""
+    while isinstance(value, Unknown) and value.parent is not None:
+        value = value.parent
+    return value
 
 
 def _by_hand(loop: Loop) -> bool:
