@@ -69,7 +69,7 @@ def _runs_forward_without_graph(scope: Scope) -> bool:
 
 
 def _is_computed_in(scope: Scope, backward: Event) -> bool:
-    """Whether the loss is a variable whose every assignment computes it under the scope itself.
+    """Whether the loss is a variable that is computed under the scope itself, wherever it is set.
 
     What the operands are does not matter then: the operation that yields the loss is not recorded.
     """
@@ -85,9 +85,19 @@ def _is_computed_in(scope: Scope, backward: Event) -> bool:
     if may_switch_gradients_on(file.segment(extent)):
         return False
     bound = file.index.bindings(loss.id, file.index.scope(loss))
-    return bool(bound) and all(
-        _holds(extent, item) and _is_operation(file, assigned_at(file, item)) for item in bound
-    )
+    computed = [_is_computed_at(file, item) for item in bound if _holds(extent, item)]
+    return len(computed) == len(bound) and True in computed and False not in computed
+
+
+def _is_computed_at(file: FileModel, bound: ast.AST) -> bool | None:
+    """Whether an assignment computes a tensor; None for a literal, which has no ``backward``."""
+    statement = file.index.parents.get(bound)
+    if isinstance(statement, ast.AugAssign):
+        return True
+    value = assigned_at(file, bound)
+    if isinstance(value, (ast.Constant, ast.List, ast.Tuple, ast.Dict)):
+        return None
+    return _is_operation(file, value)
 
 
 def _extent(

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 
 from tests.bench.mutations.operators import operator
-from tests.bench.mutations.program import LoopNode, Mutation, Program
+from tests.bench.mutations.program import LoopNode, Mutation, Program, keyword
 from tests.bench.mutations.training import (
     BACKWARD,
     NETWORK,
@@ -177,10 +177,15 @@ def _keeps(program: Program, statement: ast.stmt, call: ast.Call) -> bool:
 
 @operator("optimizer made in the loop over epochs", finds="optimizer-recreated-in-loop")
 def optimizer_in_loop(program: Program) -> Iterator[Mutation]:
-    """An optimizer made in front of the loop is made again in each epoch."""
+    """An optimizer made in front of the loop is made again in each epoch.
+
+    Not SGD without momentum: it keeps nothing that could be lost.
+    """
     for statement, name, call in program.assigned_calls():
         made = program.source(call.func)
         if not made.startswith(("torch.optim.", "optim.")) or "lr_scheduler" in made:
+            continue
+        if made.endswith(".SGD") and keyword(call, "momentum") is None:
             continue
         block = program.block(statement)
         for after in block[block.index(statement) + 1 :]:
@@ -194,7 +199,11 @@ def optimizer_in_loop(program: Program) -> Iterator[Mutation]:
 
 @operator("training under no_grad", finds="training-under-no-grad")
 def training_under_no_grad(program: Program) -> Iterator[Mutation]:
-    """A function that runs forward and backward pass gets ``@torch.no_grad()``."""
+    """A function that computes a loss and goes back from it gets ``@torch.no_grad()``.
+
+    One that is handed the loss, or takes it from what it is handed, would go back through a graph
+    that was built outside: the decorator does no harm there.
+    """
     if "import torch\n" not in program.text:
         return
     for node in ast.walk(program.tree):
@@ -204,11 +213,18 @@ def training_under_no_grad(program: Program) -> Iterator[Mutation]:
         switches = ("enable_grad", "set_grad_enabled", "no_grad", "checkpoint")
         names = losses(program, node)
         makes_loss = any(
-            isinstance(item, ast.Name) and isinstance(item.ctx, ast.Store) and item.id in names
+            isinstance(item, (ast.Assign, ast.AugAssign))
+            and any(isinstance(part, (ast.Call, ast.BinOp)) for part in ast.walk(item.value))
+            and any(isinstance(name, ast.Name) and name.id in names for name in _targets(item))
             for item in ast.walk(node)
         )
         if own and makes_loss and not program.calls(node, *switches):
             yield Mutation(node.lineno, (program.insert_before(node, "@torch.no_grad()"),))
+
+
+def _targets(statement: ast.Assign | ast.AugAssign) -> list[ast.AST]:
+    targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
+    return [part for target in targets for part in ast.walk(target)]
 
 
 @operator("parentheses dropped", finds="uncalled-method")

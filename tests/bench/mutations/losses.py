@@ -61,7 +61,11 @@ def argmax_before_loss(program: Program) -> Iterator[Mutation]:
 
 
 def _trains(program: Program, call: ast.Call) -> bool:
-    return bool(program.calls(program.scope(call), "backward"))
+    is_without_graph = any(
+        isinstance(above, ast.With) and "no_grad" in program.source(above.items[0].context_expr)
+        for above in program.ancestors(call)
+    )
+    return bool(program.calls(program.scope(call), "backward")) and not is_without_graph
 
 
 def _wrapped(program: Program, function: str, module: str, around: str) -> Iterator[Mutation]:

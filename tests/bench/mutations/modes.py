@@ -146,7 +146,9 @@ def training_attribute(program: Program) -> Iterator[Mutation]:
 
 @operator("no_grad without parentheses", finds="no-grad-uncalled")
 def no_grad_uncalled(program: Program) -> Iterator[Mutation]:
-    """``with torch.no_grad():`` becomes ``with torch.no_grad:``."""
+    """``with torch.no_grad():`` becomes ``with torch.no_grad:``, in a file that imports torch."""
+    if "import torch\n" not in program.text:
+        return
     for node in ast.walk(program.tree):
         if isinstance(node, ast.With):
             for item in node.items:

@@ -14,7 +14,7 @@ from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.interpreter.module_calls import call_module, loss_value
 from trainlint.analysis.knowledge import modules, tensors, training
 from trainlint.analysis.knowledge.libraries import BYSTANDERS
-from trainlint.analysis.roles import Role, has_role, of_class, role, unwrapped
+from trainlint.analysis.roles import Role, by_name, has_role, of_class, role, unwrapped
 from trainlint.analysis.trace import Branch, EventKind, Trace
 from trainlint.analysis.values import (
     Choice,
@@ -604,9 +604,17 @@ def _other(call: MethodCall) -> Value:
             receiver.last_is_sure = receiver.last_is_sure and call.name not in _CHANGES_LIST
             found = choice(receiver.elements) if receiver.elements else Unknown()
         return found
-    part, _ = role(receiver)
-    if part is Role.MODULE:
+    if has_role(receiver, Role.MODULE):
         return _on_module(call)
+    return _unseen(call)
+
+
+def _unseen(call: MethodCall) -> Value:
+    """A method of an object that the model cannot open."""
+    receiver, name = call.receiver, call.name
+    held = _held_callable(call)
+    if held is not None:
+        return call_module(call.machine, held, call.arguments, call.keywords, call.node)
     if name in modules.RETURNS_ITSELF:
         return receiver
     if name in _READS and all(
@@ -615,12 +623,23 @@ def _other(call: MethodCall) -> Value:
         return mix(receiver, *call.arguments)
     if isinstance(receiver, Object) and receiver.dotted == "functools.partial":
         return Unknown()
-    if isinstance(receiver, Object) and receiver.dotted.startswith(BYSTANDERS):
+    if isinstance(receiver, Object) and receiver.dotted.startswith((*BYSTANDERS, "state_dict")):
         return Unknown(hint=name)
     if isinstance(receiver, (Constant, External)) or _is_new_data(receiver):
         return Unknown()
     call.machine.emit(EventKind.OPAQUE, call.node, receiver, call.everything)
     return Unknown(hint=name)
+
+
+def _held_callable(call: MethodCall) -> Value | None:
+    """The loss function, or known network, that an unknown object holds under the name called."""
+    from trainlint.analysis.interpreter.attributes import attribute_of
+
+    receiver, suggested = call.receiver, by_name(call.name)
+    is_known = suggested is Role.MODULE and call.name in receiver.members
+    if not isinstance(receiver, Unknown) or not (is_known or suggested is Role.LOSS_FUNCTION):
+        return None
+    return attribute_of(call.machine, receiver, call.name, call.node)
 
 
 def _on_module(call: MethodCall) -> Value:
