@@ -11,6 +11,7 @@ from trainlint.analysis.evaluations import (
     EVALUATES,
     MEASURES,
     SWITCHES_TO_EVALUATION,
+    TRAINS_BY_FLAG,
     Blame,
     wrong_evaluations,
 )
@@ -92,6 +93,7 @@ class EvalMissing(Rule):
     scout = (
         SWITCHES_TO_EVALUATION
         | MEASURES
+        | TRAINS_BY_FLAG
         | EVALUATES
         & (
             part_of_identifier("no_grad", "inference_mode", "set_grad_enabled")
@@ -118,6 +120,7 @@ def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
         moment.gradients is False
         or moment.switch is not None
         or evaluation_phase(found) is not None
+        or (found.is_switched_off and is_mode_sensitive(found.model) is True)
     )
     return True if is_sure and is_meant and not _is_on_purpose(found) else None
 

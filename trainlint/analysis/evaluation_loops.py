@@ -5,15 +5,20 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
 from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
 from trainlint.analysis.protocols.modes import ForwardPass
 from trainlint.analysis.roles import Role, has_role
-from trainlint.analysis.trace import Event, EventKind, Loop, steps
+from trainlint.analysis.trace import Call, Event, EventKind, Loop, steps
 from trainlint.analysis.values import Constant, Instance, Object, Value, elements
 
 _LEARNS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP})
 _TRAINS = _LEARNS | {EventKind.ZERO_GRAD}
+_FLAG = re.compile(
+    r"train|learn|update|optim|^opts?$|eval|valid|test|infer|phase|mode|split|stage|backward|grad",
+    re.IGNORECASE,
+)
 KEEPS_SCORE = re.compile(
     r"correct(?!ion|_bias)|accura|(?<![a-z])acc(?![a-z])"
     r"|(?<![a-z])loss[^\n]*\.item\(\)|argmax\([^\n]*\) *=="
@@ -28,8 +33,56 @@ def evaluation_loop(found: ForwardPass) -> Loop | None:
         if _has(loop, _LEARNS if phase else _TRAINS):
             return None
         if _walks_batches(loop) or _feeds(loop, found.event):
-            return loop if phase or _sounds_right(loop, found) else None
+            is_switched_off = found.is_switched_off and not _sounds_like_training(loop)
+            return loop if phase or is_switched_off or _sounds_right(loop, found) else None
     return None
+
+
+def with_switches(passes: list[ForwardPass]) -> list[ForwardPass]:
+    """The forward passes of a run; those whose loop trains in another call only are marked.
+
+    That is how one function trains and evaluates: ``run(loader, train=True)``.
+    """
+    learning = {found.event.node for found in passes if _learns(_innermost(found))}
+    return [
+        replace(found, is_switched_off=True)
+        if found.event.node in learning and _is_switched_off(found)
+        else found
+        for found in passes
+    ]
+
+
+def _innermost(found: ForwardPass) -> Loop | None:
+    return found.moment.loops[-1] if found.moment.loops else None
+
+
+def _learns(loop: Loop | None) -> bool:
+    return loop is not None and _has(loop, _LEARNS)
+
+
+def _is_switched_off(found: ForwardPass) -> bool:
+    """Whether the function whose loop does not learn is called with a flag that says so."""
+    loop = _innermost(found)
+    if loop is None or _has(loop, _TRAINS):
+        return False
+    function = loop.file.index.enclosing_function(loop.node)
+    call = next((item for item in found.moment.calls if item.function.node is function), None)
+    return call is not None and any(map(_FLAG.search, _literal_arguments(call)))
+
+
+def _literal_arguments(call: Call) -> Iterator[str]:
+    """The parameters that a call, or its function's defaults, give a literal."""
+    if not isinstance(call.node, ast.Call):
+        return
+    node, parameters = call.node, [item.arg for item in call.function.parameters]
+    if parameters[:1] == ["self"]:
+        parameters = parameters[1:]
+    given = dict(zip(parameters, node.args, strict=False))
+    given.update({item.arg: item.value for item in node.keywords if item.arg is not None})
+    defaults = call.function.node.args.defaults
+    for name, default in zip(parameters[-len(defaults) :], defaults, strict=False):
+        given.setdefault(name, default)
+    yield from (name for name, value in given.items() if isinstance(value, ast.Constant))
 
 
 def evaluation_phase(found: ForwardPass) -> str | None:
@@ -52,13 +105,21 @@ def _has(loop: Loop, kinds: frozenset[EventKind]) -> bool:
     return any(isinstance(step, Event) and step.kind in kinds for step in steps(whole.body))
 
 
-def _sounds_right(loop: Loop, found: ForwardPass) -> bool:
+def _names(loop: Loop) -> list[str]:
     names = [item.hint for item in _iterated(loop) if item.hint]
     if isinstance(loop.node, (ast.For, ast.AsyncFor)):
         names.append(ast.unparse(loop.node.iter))
-    if any(sounds_like_training(name) for name in names):
+    return names
+
+
+def _sounds_like_training(loop: Loop) -> bool:
+    return any(sounds_like_training(name) for name in _names(loop))
+
+
+def _sounds_right(loop: Loop, found: ForwardPass) -> bool:
+    if _sounds_like_training(loop):
         return False
-    if any(sounds_like_evaluation(name) for name in names):
+    if any(sounds_like_evaluation(name) for name in _names(loop)):
         return True
     function = loop.file.index.enclosing_function(loop.node)
     if function is None or loop.file.is_unit_test:

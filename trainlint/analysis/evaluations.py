@@ -7,7 +7,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from trainlint.analysis.callers import callers, place_of
-from trainlint.analysis.evaluation_loops import KEEPS_SCORE, evaluation_loop, trains
+from trainlint.analysis.evaluation_loops import (
+    KEEPS_SCORE,
+    evaluation_loop,
+    trains,
+    with_switches,
+)
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
@@ -51,6 +56,15 @@ MEASURES = (
 """A loop without gradients may keep a score of data whose name says nothing; or it may be a
 comprehension.
 """
+TRAINS_BY_FLAG = (
+    identifier("for")
+    & identifier("backward")
+    & pattern(
+        rb"\n[ \t]+if[ \t]+(?:not[ \t]+)?[\w.]*(?i:train|learn|update|optim|\bopt\b|eval|valid|"
+        rb"test|infer|phase|mode|split|stage|backward|grad)"
+    )
+)
+"""One function trains or evaluates, as its flag says."""
 SWITCHES_TO_EVALUATION = identifier("eval", "train") & pattern(
     rb"\.eval\(|\.train\(\s*(?:mode\s*=\s*)?(?:False|0)\s*\)"
 )
@@ -153,7 +167,7 @@ class _Judged:
 def _judged(file: FileModel, verdict: Callable[[ForwardPass, bool], bool | None]) -> _Judged:
     judged = _Judged([], {}, {}, {})
     for run, starts_here in contexts(file, has_outer_forward):
-        for found in forward_passes(run):
+        for found in with_switches(list(forward_passes(run))):
             if any(is_forward(call) for call in found.moment.calls):
                 continue
             outcome, node = verdict(found, starts_here), found.event.node

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
     from trainlint.analysis.interpreter.environment import Environment
+    from trainlint.analysis.interpreter.machine import Frame
 
 
 _MAX_OPTIONS = 8
@@ -75,10 +76,10 @@ class FunctionValue(Value):
 
 @dataclass(eq=False)
 class LambdaValue(Value):
-    """An anonymous function and the variables that it sees."""
+    """An anonymous function; ``frame`` is what ran where it was made: its file and variables."""
 
     node: ast.Lambda
-    closure: Environment = field(repr=False)
+    frame: Frame = field(repr=False)
 
 
 @dataclass(eq=False)

@@ -198,6 +198,43 @@ def loss_of_batch(model, loss_function, x, y, optimizer=None):
     return loss.item()
 
 
+def run_epoch(model, dl, opt, train):
+    total = 0.0
+    for x, y in dl:
+        loss = F.cross_entropy(model(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+        total += loss.item()
+    return total
+
+
+def one_function_for_both(first_dl, second_dl):
+    model = Net()
+    opt = torch.optim.Adam(model.parameters())
+    for epoch in range(10):
+        run_epoch(model, first_dl, opt, True)
+        print(epoch, run_epoch(model, second_dl, opt, False))  # expect: eval-missing
+
+
+def pass_over(model, data, opt=None):
+    for x, y in data:
+        loss = F.cross_entropy(model(x), y)
+        if opt is not None:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+
+def one_function_whose_optimizer_is_the_flag(first, second):
+    model = Net()
+    opt = torch.optim.Adam(model.parameters())
+    for _ in range(10):
+        pass_over(model, first, opt)
+        pass_over(model, second)  # expect: eval-missing
+
+
 def folds(make_model, pairs_of_loaders, criterion):
     for train_loader, val_loader in pairs_of_loaders:
         model = make_model()
@@ -216,6 +253,45 @@ def folds(make_model, pairs_of_loaders, criterion):
 
 
 # What is right.
+
+
+def run_in_mode(model, dl, opt, train):
+    model.train(train)
+    for x, y in dl:
+        loss = F.cross_entropy(model(x), y)
+        if train:
+            opt.zero_grad()
+            loss.backward()
+            opt.step()
+
+
+def one_function_that_switches(first_dl, second_dl):
+    model = Net()
+    opt = torch.optim.Adam(model.parameters())
+    for _ in range(10):
+        run_in_mode(model, first_dl, opt, True)
+        run_in_mode(model, second_dl, opt, False)
+
+
+def the_network_is_the_same_in_both_modes(first_dl, second_dl):
+    model = Linear()
+    opt = torch.optim.Adam(model.parameters())
+    for _ in range(10):
+        run_epoch(model, first_dl, opt, True)
+        run_epoch(model, second_dl, opt, False)
+
+
+def statistics_of_the_training_data(train_loader, opt):
+    model = Net()
+    run_epoch(model, train_loader, opt, True)
+    run_epoch(model, train_loader, opt, False)
+
+
+def two_networks_in_turn(loader):
+    first, second = Net(), Net()
+    opt = torch.optim.Adam([*first.parameters(), *second.parameters()])
+    run_epoch(first, loader, opt, True)
+    run_epoch(second, loader, opt, True)
 
 
 def by_flag(model, val_loader):

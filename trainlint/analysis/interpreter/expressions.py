@@ -240,7 +240,7 @@ def _named(machine: Machine, node: ast.expr) -> Value:
 
 def _lambda(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.Lambda)
-    return LambdaValue(node, machine.frame.environment)
+    return LambdaValue(node, machine.frame)
 
 
 def _comprehension(machine: Machine, node: ast.expr) -> Value:

@@ -53,7 +53,7 @@ class ForwardPass:
     """A model's forward pass at a moment, in a run.
 
     ``is_differentiated``: something is, under the same ``eval()``: a teacher, an attack, a saliency
-    map.
+    map. ``is_switched_off``: another call of the same loop trains, this one by its flag does not.
     """
 
     run: Run
@@ -61,6 +61,7 @@ class ForwardPass:
     event: Event
     moment: Moment
     is_differentiated: bool
+    is_switched_off: bool = False
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 import argparse
 
 import torch.nn as nn
+from heads import Head
 from nets.build import Plain, build, build_named
 from objectives import WeightedLoss
 from trainer import PlainTrainer, Trainer
@@ -25,6 +26,12 @@ def from_settings(loader):
         args.criterion(fixed(x), y).backward()  # expect: softmax-before-cross-entropy
 
 
+def squashed_by_a_lambda(loader):
+    head, plain, criterion = Head(), Plain(10), nn.CrossEntropyLoss()
+    for x, y in loader:
+        criterion(head.squash(plain(x)), y).backward()  # expect: softmax-before-cross-entropy
+
+
 def main(loader):
     Trainer(build(10), nn.CrossEntropyLoss(), loader).run()
     PlainTrainer(Plain(10), nn.CrossEntropyLoss(), loader).run()
@@ -34,3 +41,4 @@ if __name__ == "__main__":
     main(None)
     weighted(None)
     from_settings(None)
+    squashed_by_a_lambda(None)
