@@ -7,7 +7,7 @@ Source         LoRA (Hu et al. 2021, arXiv:2106.09685): W + (alpha / r) B A, wit
                2023, arXiv:2305.14314), section 4. Rates about ten times those of full fine-tuning:
                "LoRA Without Regret" (Thinking Machines 2025).
 Expected       A small ViT learns scikit-learn's digits; adapted to negatives turned by 90 degrees
-               with 500 of them, 1 core: above 82 % of held-out ones right (12 % before), in
+               with 500 of them, 1 core: above 88 % of held-out ones right (14 % before), in
                30 seconds, with the pretrained weights untouched.
 Full scale     --data /flowers --device cuda --amp --epochs 20 --batch-size 64 --lr 5e-4 --rank 8
                --alpha 16 --targets mlp --workers 16 (a folder with train/<class>/*.jpg and
@@ -59,7 +59,7 @@ class Settings:
     log_every: int = 10
     amp: bool = False  # bfloat16 where the device has it, else float16 with loss scaling
     workers: int = 0  # in-memory digits need none; pictures on disk: about the number of cores
-    pretrain_epochs: int = 14  # of the stand-in for a downloaded network
+    pretrain_epochs: int = 8  # of the stand-in for a downloaded network
     rank: int = 4  # 4 to 64: as much as the new task differs from the old
     alpha: float = 8.0  # adapters count alpha / rank: the rate need not change with the rank
     targets: str = ""  # only linear layers with this in their names; empty: all but the head
@@ -284,7 +284,8 @@ class SmallViT(nn.Module):
     def __init__(self, width: int = 48, layers: int = 3, heads: int = 4, classes: int = 10) -> None:
         super().__init__()
         self.cut = nn.Conv2d(1, width, 2, stride=2)  # squares of 2 x 2 pixels become tokens
-        self.positions = nn.Parameter(0.02 * torch.randn(16, width))
+        # As large as the tokens they are added to: tiny ones cost a short run half of its epochs.
+        self.positions = nn.Parameter(0.5 * torch.randn(16, width))
         self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
         self.norm = nn.LayerNorm(width)
         self.heads = nn.Linear(width, classes)  # named as in torchvision's ViT
@@ -572,7 +573,7 @@ def main() -> None:
     print(f"before:           {accuracy_before:.4f}")
     print(f"merged:           {merged_accuracy:.4f}")
     print(f"learning_percent: {100 * sum(p.numel() for p in learning) / total:.2f}")
-    print("target:           val_accuracy >= 0.82")
+    print("target:           val_accuracy >= 0.88")
     print(f"training_seconds: {time.perf_counter() - started:.1f}")
     print(f"checkpoints:      {out}")
 

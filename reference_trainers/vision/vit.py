@@ -47,7 +47,7 @@ from torchvision.transforms import v2
 class Settings:
     data: str = ""  # folder with train/ and val/; empty: scikit-learn's digits
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 20
+    epochs: int = 10
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
@@ -253,7 +253,9 @@ class ViT(nn.Module):
                 # the original ViT. DeiT's fixed 0.02 fits widths of several hundred only.
                 nn.init.xavier_uniform_(module.weight)
                 nn.init.zeros_(module.bias)
-        nn.init.trunc_normal_(self.position, std=0.02)
+        # As large as the patches they are added to. The usual 0.02 is for long runs: the model
+        # begins with patches without places, and a short run spends half its epochs on that.
+        nn.init.trunc_normal_(self.position, std=0.5)
         if settings.zero_init:
             # Only the last layer of a branch: were the whole branch zero, no gradient would flow.
             for block in self.blocks.children():

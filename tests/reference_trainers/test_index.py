@@ -91,7 +91,9 @@ def test_the_targets_stated_are_one(name: str) -> None:
             assert row.target == f"{of_name} {sign} {float(value):g}"
 
 
-@pytest.mark.parametrize("row", rows_in(README.read_text("utf-8")), ids=str)
+@pytest.mark.parametrize(
+    "row", rows_in(README.read_text("utf-8")), ids=lambda row: f"{row.recipe} {row.change}"
+)
 def test_what_was_measured_reaches_the_target(row: Row) -> None:
     assert row.lowest <= row.median <= row.highest
     if not row.change:
