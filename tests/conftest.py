@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -35,3 +38,36 @@ def check_folder(root: Path, rule_names: Sequence[str]) -> dict[Path, list[Findi
 def check_project() -> CheckProject:
     """The checking function, for tests that write a project of their own."""
     return check_folder
+
+
+Unprivileged = Callable[[], contextlib.AbstractContextManager[None]]
+_NOBODY = 65534
+
+
+@pytest.fixture
+def unprivileged(tmp_path: Path) -> Unprivileged:
+    """What runs inside is bound by the modes of the files below ``tmp_path``, as root is not.
+
+    All that it imports must be imported before: root's Python may be closed to others.
+    """
+    if not hasattr(os, "geteuid"):
+        pytest.skip("no such modes")
+
+    @contextlib.contextmanager
+    def as_nobody() -> Iterator[None]:
+        if os.geteuid() != 0:
+            yield
+            return
+        for path in (tmp_path, *tmp_path.rglob("*")):
+            os.chown(path, _NOBODY, _NOBODY)
+        for folder in tmp_path.parents:
+            if folder == Path(tempfile.gettempdir()):
+                break
+            folder.chmod(folder.stat().st_mode | 0o011)
+        os.seteuid(_NOBODY)
+        try:
+            yield
+        finally:
+            os.seteuid(0)
+
+    return as_nobody

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import Unprivileged
 from trainlint.config import Options, SettingsResolver
 from trainlint.discovery import Discovery, discover
 
@@ -182,12 +183,12 @@ def test_a_fifo_is_not_opened(find: Find, tmp_path: Path) -> None:
 
 
 @posix_only
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root reads all")
-def test_an_unreadable_folder(find: Find, tmp_path: Path) -> None:
+def test_an_unreadable_folder(find: Find, tmp_path: Path, unprivileged: Unprivileged) -> None:
     make(tmp_path, "a.py", "closed/b.py")
     (tmp_path / "closed").chmod(0)
     try:
-        found = find()
+        with unprivileged():
+            found = find()
     finally:
         (tmp_path / "closed").chmod(0o700)
     assert names(found, tmp_path) == ["a.py"]

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from tests.cli.conftest import Check
 from tests.command_line import concise, run_trainlint
+from tests.conftest import Unprivileged
 from trainlint.file_check import FileChecker
 from trainlint.outcome import FileOutcome, FileTask
 
@@ -125,26 +126,28 @@ def test_a_file_that_changes_while_it_is_repaired_is_left_alone(
 
 
 @posix_only
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root reads all")
-def test_an_unreadable_file(check: Check, write: Write) -> None:
+def test_an_unreadable_file(check: Check, write: Write, unprivileged: Unprivileged) -> None:
     write("odd.py", "faulty()\n").chmod(0)
     write("plain.py", "faulty()\n")
-    ended = check()
+    check("--no-cache")
+    with unprivileged():
+        ended = check()
     assert ended.code == 2
     assert "error: odd.py: cannot read: Permission denied" in ended.stdout
     assert "plain.py:1:1: DEM101" in concise(ended)
 
 
 @posix_only
-@pytest.mark.skipif(hasattr(os, "geteuid") and os.geteuid() == 0, reason="root writes all")
 def test_a_read_only_folder_does_not_break_a_run(
-    check: Check, write: Write, tmp_path: Path
+    check: Check, write: Write, tmp_path: Path, unprivileged: Unprivileged
 ) -> None:
     path = write("a.py", "faulty()\n")
+    check("--no-cache", "--diff")
     tmp_path.chmod(0o500)
     try:
-        assert check().code == 1
-        ended = check("--fix")
+        with unprivileged():
+            assert check().code == 1
+            ended = check("--fix")
     finally:
         tmp_path.chmod(0o700)
     assert ended.code == 2

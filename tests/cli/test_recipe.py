@@ -118,3 +118,13 @@ def test_a_copy_runs_on_its_own(tmp_path: Path) -> None:
     )
     assert done.returncode == 0, done.stderr
     assert "val_accuracy:" in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("name", "answer"),
+    [("lst", "did you mean 'list'?"), ("gpt", "the commands are copy, list, show")],
+)
+def test_a_mistyped_command(name: str, answer: str) -> None:
+    result = recipe(name)
+    assert result.exit_code == 2
+    assert result.stderr == f"Error: no such command: {name!r}; {answer}\n"

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import importlib
+import os
 
 import click
 
 from trainlint import __version__
+from trainlint.cli.commands import CommandGroup
 from trainlint.cli.faults import UsageFault
 
 _COMMANDS = {
@@ -17,15 +19,7 @@ _COMMANDS = {
 }
 
 
-class _LazyCommands(click.Group):
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        name = args[0]
-        if name in _COMMANDS or name.startswith("-"):
-            return super().resolve_command(ctx, args)
-        raise UsageFault(f"no such command: {name!r}{_meant_instead(name)}")
-
+class _LazyCommands(CommandGroup):
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(_COMMANDS)
 
@@ -42,17 +36,10 @@ class _LazyCommands(click.Group):
         command: click.Command = getattr(module, cmd_name)
         return command
 
-
-def _meant_instead(name: str) -> str:
-    """What somebody may have wanted who typed a command that does not exist."""
-    from pathlib import Path
-
-    from trainlint.config.errors import did_you_mean
-
-    if Path(name).exists():
-        return f"; to check it: trainlint check {name}"
-    guess = did_you_mean(name, _COMMANDS)
-    return guess or f"; the commands are {', '.join(_COMMANDS)}"
+    def meant_instead(self, ctx: click.Context, name: str) -> str:
+        if os.path.exists(name):
+            return f"; to check it: trainlint check {name}"
+        return super().meant_instead(ctx, name)
 
 
 def _needs_extra(missing: str) -> click.Command:

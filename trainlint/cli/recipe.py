@@ -8,13 +8,14 @@ from pathlib import Path
 
 import click
 
+from trainlint.cli.commands import CommandGroup
 from trainlint.cli.faults import UsageFault
 from trainlint.cli.terminal import say, wants_colour
 from trainlint.config.errors import did_you_mean
 from trainlint.recipes import Recipe, installed_recipes
 
 
-@click.group(short_help="List, show and copy the reference trainers.")
+@click.group(cls=CommandGroup, short_help="List, show and copy the reference trainers.")
 def recipe() -> None:
     """Reference trainers: one readable file each, to copy into a project. None needs trainlint."""
 
