@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from trainlint.discovery import FileStat, python_files_below
@@ -45,6 +46,12 @@ def searched_files(root: str) -> dict[str, FileStat]:
 def _holds(data: bytes, text: str) -> bool:
     needle = text.encode()
     return holds_identifier(data, needle) if text.isidentifier() else needle in data
+
+
+def heirs_in(data: bytes, name: str) -> list[str]:
+    """The classes defined in a file that list a class of this name among their bases."""
+    bases = rb"class[ \t]+(\w+)[ \t]*\([^)]*\b" + name.encode() + rb"\b"
+    return [heir.decode() for heir in re.findall(bases, data)]
 
 
 def holds_identifier(data: bytes, identifier: bytes) -> bool:

@@ -6,8 +6,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.datasets import is_random_part, is_stream, purpose_of_dataset
-from trainlint.analysis.loaders import Loader, Purpose
+from trainlint.analysis.datasets import (
+    draws_at_random,
+    is_random_part,
+    is_stream,
+    purpose_of_dataset,
+)
+from trainlint.analysis.loaders import Loader, Purpose, purpose_of_names
 from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
@@ -125,7 +130,9 @@ def _is_given(value: Value | None) -> bool:
 
 
 def _trains(loader: Loader) -> bool:
-    if loader.named_purpose is Purpose.EVALUATION:
+    function = loader.file.index.enclosing_function(loader.call)
+    made_to_evaluate = function is not None and purpose_of_names([function.name])
+    if Purpose.EVALUATION in (loader.named_purpose, made_to_evaluate):
         return False
     if loader.trains:
         return True
@@ -141,6 +148,7 @@ def _has_an_order(loader: Loader) -> bool:
         if (
             is_stream(dataset)
             or is_random_part(dataset)
+            or draws_at_random(dataset)
             or _KEEPS_ORDER.search(_description(dataset))
         ):
             return True

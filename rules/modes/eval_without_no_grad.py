@@ -19,6 +19,7 @@ from trainlint.analysis.graph_use import (
     speaks_of_gradients,
 )
 from trainlint.analysis.protocols.modes import EVAL, ForwardPass
+from trainlint.analysis.structure import is_parameterless
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 
@@ -79,7 +80,7 @@ class EvalWithoutNoGrad(Rule):
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for blame in wrong_evaluations(file, self.scout, _builds_graph):
+        for blame in wrong_evaluations(file, self.scout, _builds_graph, by_model=False):
             yield self.report(blame.node, _message(blame), repair=_repair(blame))
 
 
@@ -92,6 +93,8 @@ def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:
     # Where a loop around it trains, the caller cannot have switched gradients off.
     is_sure = starts_here or any(trains(loop) for loop in found.moment.loops)
     if found.moment.gradients is None or not is_sure:
+        return None
+    if is_parameterless(found.model):
         return None
     alone = not is_loop and (is_handed_on(found) or is_shape_probe(found))
     return None if alone or may_need_graph(found) else True

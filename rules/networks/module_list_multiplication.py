@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.constructors import holds_tensors, makes_module
+from trainlint.analysis.flags import is_flag
 from trainlint.analysis.receivers import assigned_values, last_name, unchained
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
@@ -85,7 +86,7 @@ class ModuleListMultiplication(Rule):
     def check(self, file: FileModel) -> Iterator[Report]:
         for product in file.nodes(ast.BinOp):
             parts = _repeated_list(product)
-            if parts is None:
+            if parts is None or _is_once_at_most(file, parts[1]):
                 continue
             modules = [item for item in parts[0].elts if _is_one_module(file, item)]
             if modules and not _is_shared_on_purpose(file, product):
@@ -113,6 +114,11 @@ def _repeated_list(product: ast.BinOp) -> tuple[ast.List, ast.expr] | None:
     if isinstance(product.left, ast.List):
         return product.left, product.right
     return (product.right, product.left) if isinstance(product.right, ast.List) else None
+
+
+def _is_once_at_most(file: FileModel, factor: ast.expr) -> bool:
+    """``use_norm * [Norm()]`` takes the list once or not at all."""
+    return is_flag(file, factor) or (isinstance(factor, ast.Constant) and factor.value in (0, 1))
 
 
 def _is_one_module(file: FileModel, item: ast.expr) -> bool:

@@ -85,6 +85,7 @@ def _files_that_may_call(function: FunctionDefinition) -> Iterator[FileModel]:
     where: Callable[[bytes], bool] | None = None
     if function.owner is not None:
         words.append(function.owner.name)
+        words.extend(home.project.heirs(function.owner.name))
         where = partial(_may_call, function.owner.name.encode(), function.name.encode())
     found = home.project.files_mentioning(function.name, *words, where=where)
     return itertools.islice((other for other in found if other is not home), _MAX_CALLING_FILES)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 
 from trainlint.analysis.loaders import Loader, Purpose, purpose_of_names
 from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
@@ -56,6 +57,20 @@ def is_random_part(value: Value) -> bool:
     """Whether a dataset came out of ``random_split``: its order is random, if always the same."""
     parent = value.parent if isinstance(value, Unknown) else value
     return isinstance(parent, Object) and parent.dotted.startswith(_UNSEEN_ORDER)
+
+
+def draws_at_random(value: Value) -> bool:
+    """Whether a dataset does not care which sample it is asked for, and picks one itself."""
+    if not isinstance(value, Instance):
+        return False
+    method = value.definition.method("__getitem__")
+    if method is None or len(method.node.args.args) != 2:
+        return False
+    index = method.node.args.args[1].arg
+    used = method.file.index.nodes_in(method.node, ast.Name)
+    return all(name.id != index for name in used) and bool(
+        re.search(r"rand|choice|sample|rng", method.file.segment(method.node))
+    )
 
 
 def _purpose(value: Value, expression: ast.expr | None) -> Purpose | None:

@@ -111,9 +111,13 @@ def contexts(
 
 
 def wrong_evaluations(
-    file: FileModel, scout: Scout, verdict: Callable[[ForwardPass, bool], bool | None]
+    file: FileModel,
+    scout: Scout,
+    verdict: Callable[[ForwardPass, bool], bool | None],
+    *,
+    by_model: bool = True,
 ) -> Iterator[Blame]:
-    """Evaluations that ``verdict`` calls wrong, one for each loop and model.
+    """Evaluations that ``verdict`` calls wrong: one for each loop, and ``by_model`` in it.
 
     ``scout`` is the rule's: what it does not suspect has no evaluation of its own, so that a wrong
     call there is told where the helper is.
@@ -126,9 +130,10 @@ def wrong_evaluations(
     reported: set[object] = set()
     for found in judged.wrong:
         blame = judged.blame(found)
-        if blame is None or _place(blame) in reported:
+        place_once = _place(blame, by_model=by_model) if blame is not None else None
+        if blame is None or place_once in reported:
             continue
-        reported.add(_place(blame))
+        reported.add(place_once)
         home = _file_of(blame)
         tells_itself = scout.suspects(home.source.glance) and any(
             item.run.file is home for item in judged.right.get(found.event.node, [])
@@ -183,14 +188,14 @@ def _judged(file: FileModel, verdict: Callable[[ForwardPass, bool], bool | None]
     return judged
 
 
-def _place(blame: Blame) -> tuple[object, ...]:
-    """What is reported once: a call, or a model in a loop or function."""
+def _place(blame: Blame, *, by_model: bool) -> tuple[object, ...]:
+    """What is reported once: a call, or a loop or function, or a model in it."""
     found = blame.found
     if blame.is_call:
         return (blame.node,)
     loop = evaluation_loop(found)
     around = loop.node if loop else found.event.file.index.enclosing_function(found.event.node)
-    return around, found.model.hint
+    return around, found.model.hint if by_model else None
 
 
 def _blame(found: ForwardPass, right: list[ForwardPass]) -> Blame | None:

@@ -13,7 +13,7 @@ from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.requirements import Version, oldest_declared, requirement_files
 from trainlint.analysis.source import SourceError, SourceFile
-from trainlint.search import Search, searched_files
+from trainlint.search import Search, heirs_in, holds_identifier, searched_files
 
 Definition = ClassDefinition | FunctionDefinition
 
@@ -60,6 +60,7 @@ _NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
     "mmcv",
 }
 _MAX_HELD_CHARACTERS = 8_000_000
+_MAX_HEIRS = 30
 
 
 class Project:
@@ -197,6 +198,20 @@ class Project:
             model = self.load(path)
             if model is not None:
                 yield model
+
+    def heirs(self, name: str) -> list[str]:
+        """The names of the classes that list a class of this name among their bases, and so on."""
+        found: list[str] = []
+        pending = [name]
+        while pending and len(found) < _MAX_HEIRS:
+            parent = pending.pop()
+            self.searches.add(Search(parent, ("class",)))
+            for data in self._all_sources().values():
+                if holds_identifier(data, parent.encode()):
+                    new = [heir for heir in heirs_in(data, parent) if heir not in (name, *found)]
+                    found += new
+                    pending += new
+        return found
 
     def _resolve(
         self, dotted: str, origin: FileModel, seen: set[tuple[Path, str]]

@@ -24,7 +24,11 @@ _KEYS = {
     Role.SCALER: re.compile(r"scaler|amp", re.IGNORECASE),
 }
 # Follows the epoch that it is given, or that the optimizer remembers.
-_REPLAYED = re.compile(r"last_epoch|sched\w*\.step\(\s*[\w.]*(epoch|step|iter)")
+_REPLAYED = re.compile(
+    r"last_epoch|sched\w*\.step\(\s*[\w.]*(epoch|step|iter)"
+    r"|(?:^|[\s.])(?:lr_?)?sched(?:uler)?\([^()=]*\b(?:epoch|step|iter(?:ation)?)\b",
+    re.MULTILINE,
+)
 _IS_TOLD = re.compile(r"start_?epoch|\.epoch\b|start_?step|global_?step|offset")
 # Distributed checkpoints restore an optimizer by these.
 _STATE_DICTS = "torch.distributed.checkpoint.state_dict."

@@ -63,6 +63,15 @@ def is_mode_sensitive(module: Value) -> bool | None:
     return None if unknown else False
 
 
+def is_parameterless(module: Value) -> bool:
+    """Whether a module certainly is one of torch's layers without weights: dropout, softmax."""
+    inner = unwrapped(module)
+    if not isinstance(inner, Object):
+        return False
+    head, _, name = inner.dotted.rpartition(".")
+    return head == "torch.nn" and name in modules.PARAMETERLESS
+
+
 def _inside(value: Value) -> list[Value]:
     if isinstance(value, Instance):
         held = [member for name, member in value.members.items() if not name.startswith("__")]

@@ -1,5 +1,7 @@
 """Loaders that training walks: who shuffles, who does not, and who must not."""
 
+import random
+
 import torch
 import torchvision
 from torch.nn import functional as F
@@ -137,3 +139,40 @@ def in_an_order_drawn_before(folder, transform):
     order = torch.randperm(len(dataset)).tolist()
     train_loader = DataLoader(torch.utils.data.Subset(dataset, order[:1000]), 64)
     return {"train_loader": train_loader}
+
+
+class PairsOfOneClass(Dataset):
+    def __init__(self, by_class):
+        self.by_class = by_class
+
+    def __len__(self):
+        return 1000
+
+    def __getitem__(self, _):
+        return random.sample(random.choice(self.by_class), 2)
+
+
+class Augmented(Dataset):
+    def __init__(self, images):
+        self.images = images
+
+    def __getitem__(self, index):
+        return self.images[index] * random.uniform(0.9, 1.1)
+
+
+def pairs(by_class, images):
+    train_pairs_loader = DataLoader(PairsOfOneClass(by_class), batch_size=64)
+    train_loader = DataLoader(Augmented(images), batch_size=64)  # expect: train-loader-no-shuffle
+    return {"train_pairs_loader": train_pairs_loader, "train_loader": train_loader}
+
+
+class Benchmark:
+    def __init__(self, dataset):
+        self.dataset = dataset
+
+    def evaluate(self, detector):
+        loader = DataLoader(self.dataset, batch_size=64)
+        for x, y in loader:
+            x.requires_grad_(True)
+            detector(x).sum().backward()
+            yield x.grad.norm(), y

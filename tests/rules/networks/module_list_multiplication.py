@@ -70,3 +70,15 @@ class Refiner(nn.Module):
 
 def pad(parameters, size):
     return parameters + [torch.empty_like(parameters[-1])] * (size - len(parameters) % size)
+
+
+class Flow(nn.Module):
+    def __init__(self, width, n_blocks, use_norm=True, gated: bool = None):
+        super().__init__()
+        steps = []
+        for _ in range(n_blocks):
+            steps += [nn.Linear(width, width)]
+            steps += use_norm * [nn.BatchNorm1d(width)]
+            steps += [nn.Linear(width, 1)] * (width > 1)
+            steps += gated * [nn.Linear(width, width)]
+        self.net = nn.Sequential(*steps)

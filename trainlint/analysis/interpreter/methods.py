@@ -567,7 +567,7 @@ _VERBS: dict[str, Callable[[MethodCall], Value | None]] = {
     "fill_": _overwrite,
     "copy_": _overwrite,
     **dict.fromkeys(_ANNOUNCEMENTS, _announce),
-    "prepare": _prepare,
+    **dict.fromkeys(("prepare", "unwrap_model"), _prepare),
     **dict.fromkeys(("setup", "setup_module", "setup_optimizers", "setup_dataloaders"), _prepare),
     **dict.fromkeys(("no_sync", "no_backward_sync", "accumulate", "autocast"), _scope),
     **dict.fromkeys(tensors.ACTIVATION_METHODS, _activation),

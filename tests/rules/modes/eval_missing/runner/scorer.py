@@ -1,0 +1,5 @@
+from .base_scorer import BaseScorer
+
+
+class Scorer(BaseScorer):
+    """The one that programs use."""
