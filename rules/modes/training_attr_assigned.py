@@ -68,13 +68,28 @@ class TrainingAttrAssigned(Rule):
     def check(self, file: FileModel) -> Iterator[Report]:
         for statement in file.nodes(ast.Assign):
             target, value = statement.targets[0], statement.value
-            is_flag = isinstance(value, ast.Constant) and isinstance(value.value, bool)
-            if not (isinstance(target, ast.Attribute) and target.attr == "training" and is_flag):
+            if not (isinstance(target, ast.Attribute) and target.attr == "training"):
                 continue
-            if len(statement.targets) == 1 and _is_network(file, target.value):
+            if not (isinstance(value, ast.Constant) and isinstance(value.value, bool)):
+                continue
+            if (
+                len(statement.targets) == 1
+                and _is_network(file, target.value)
+                and not _is_switched_too(file, target.value, value.value)
+            ):
                 name = ast.unparse(target)
                 message = f"`{name}` is a flag of this one module, not of the layers inside"
                 yield self.report(target, message, repair=_repair(statement, target))
+
+
+def _is_switched_too(file: FileModel, owner: ast.expr, trains: bool) -> bool:
+    """Whether the same function calls the method as well: then the flag does no harm."""
+    method = ast.unparse(owner) + (".train" if trains else ".eval")
+    function = file.index.enclosing_function(owner)
+    return any(
+        ast.unparse(call.func) == method and file.index.enclosing_function(call) is function
+        for call in file.nodes(ast.Call)
+    )
 
 
 def _is_network(file: FileModel, owner: ast.expr) -> bool:

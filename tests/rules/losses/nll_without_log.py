@@ -100,3 +100,32 @@ def mixed(pointer, generator, switch, target):
     """A mixture of two distributions, then the logarithm."""
     p = switch * F.softmax(pointer, dim=1) + (1 - switch) * F.softmax(generator, dim=1)
     return F.nll_loss(torch.log(p), target)
+
+
+class Scores(nn.Module):
+    def __init__(self, as_probabilities=False):
+        super().__init__()
+        self.as_probabilities = as_probabilities
+        self.last = nn.Conv2d(8, 4, 1)
+
+    def forward(self, x):
+        x = self.last(x)
+        return F.softmax(x, dim=1) if self.as_probabilities else F.log_softmax(x, dim=1)
+
+
+class LossOrScores(nn.Module):
+    def __init__(self, scores, criterion):
+        super().__init__()
+        self.scores, self.criterion = scores, criterion
+
+    def forward(self, x, y=None, *, size=None):
+        if size is None:
+            return self.criterion(self.scores(x), y)
+        return F.interpolate(self.scores(x), size)
+
+
+def segment(loader):
+    module = LossOrScores(Scores(as_probabilities=True), nn.NLLLoss(ignore_index=-1))
+    for x, label in loader:
+        size = (label.shape[0], label.shape[1])
+        yield module(x, size=size)

@@ -71,3 +71,13 @@ class Synchronised:
     def evaluate(self, x):
         self.network.training = False  # expect: training-attr-assigned
         return self.network(x)
+
+
+class Detection:
+    def __init__(self, network, loader):
+        self.network, self.loader = network, loader
+
+    def score(self):
+        self.network.training = False
+        self.network.eval()
+        return [self.network(x) for x in self.loader]

@@ -14,6 +14,8 @@ from trainlint.analysis.values import (
     Group,
     Instance,
     Object,
+    Parameters,
+    Tensor,
     Unknown,
     Value,
 )
@@ -96,7 +98,7 @@ def _truth_of_comparison(machine: Machine, test: ast.Compare) -> bool | None:
     if isinstance(left, Constant) and isinstance(right, Constant):
         return (left.value == right.value) is positive
     for one, other in ((left, right), (right, left)):
-        if isinstance(one, Constant) and one.value is None and _is_object(other):
+        if isinstance(one, Constant) and one.value is None and _is_something(other):
             return not positive
     return None
 
@@ -119,6 +121,10 @@ def _truth_of_value(value: Value) -> bool | None:
     if isinstance(value, Constant):
         return bool(value.value)
     return True if _is_object(value) else None
+
+
+def _is_something(value: Value) -> bool:
+    return _is_object(value) or isinstance(value, (Group, Tensor, Parameters))
 
 
 def _is_object(value: Value) -> bool:
