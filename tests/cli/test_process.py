@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -128,6 +129,8 @@ def test_control_c_ends_all_processes_without_a_traceback(tmp_path: Path) -> Non
         stderr=subprocess.PIPE,
         env=with_demo_rules(),
         start_new_session=True,
+        # A test run in the background of a shell would hand down that it ignores Ctrl-C.
+        preexec_fn=partial(signal.signal, signal.SIGINT, signal.default_int_handler),
     )
     while not ready.exists() and process.poll() is None:
         pass
