@@ -58,6 +58,19 @@ class Recorder:
         """Whether the caller is the training process's own thread, outside our own work."""
         return not self.busy and threading.get_ident() == self._thread and os.getpid() == self._pid
 
+    def claim(self) -> None:
+        """Follow the calling thread from now on, as long as nothing was trained in another one.
+
+        Whoever builds an optimizer or runs a model first is taken to be the one that trains.
+        """
+        if self._first_backward is None and not self.busy and os.getpid() == self._pid:
+            self._thread = threading.get_ident()
+
+    @property
+    def in_main_thread(self) -> bool:
+        """Whether training runs where the script itself does."""
+        return self._thread == threading.main_thread().ident
+
     def event(self, kind: str, subject: int | None = None, detail: str = "") -> Place | None:
         """Append to the protocol and return the user's line."""
         place = user_place()

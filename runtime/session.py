@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import torch
 
@@ -42,6 +42,8 @@ class Instrument(Protocol):
 
 class Session:
     """Instruments around one run; :meth:`close` leaves torch as it was."""
+
+    _here: ClassVar[Session | None] = None
 
     def __init__(self, recorder: Recorder) -> None:
         self.recorder = recorder
@@ -90,6 +92,7 @@ class Session:
         for part in self._parts:
             part.install(self.patches)
         keep_scriptable()
+        Session._here = self
 
     def finish(self) -> None:
         """What can still be measured when the script ended by itself."""
@@ -121,3 +124,10 @@ class Session:
     def close(self) -> None:
         """Remove every hook and patch."""
         self.patches.undo()
+        Session._here = None
+
+    @staticmethod
+    def leave_inherited() -> None:
+        """Close the session that a forked process has from its parent."""
+        if Session._here is not None:
+            Session._here.close()

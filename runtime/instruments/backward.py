@@ -45,8 +45,10 @@ class Backwards:
 
     def _make(self, original: Any) -> Any:
         def backward(tensors: Any, *args: Any, **kwargs: Any) -> Any:
-            outer = self.recorder.active() and torch._C._current_graph_task_id() == -1
-            if not outer:
+            if torch._C._current_graph_task_id() != -1:
+                return original(tensors, *args, **kwargs)
+            self.recorder.claim()
+            if not self.recorder.active():
                 return original(tensors, *args, **kwargs)
             self._begin(tensors, bool(kwargs.get("retain_graph") or (len(args) > 1 and args[1])))
             try:

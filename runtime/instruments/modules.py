@@ -81,7 +81,11 @@ class Modules:
         patches.later(after.remove)
 
     def _pre(self, module: nn.Module, inputs: Any) -> None:
-        if not self.recorder.active() or in_backward() or under_transform():
+        if in_backward() or under_transform():
+            return
+        if not self.recorder.active() and not self.stack and _may_train(module):
+            self.recorder.claim()
+        if not self.recorder.active():
             return
         self.stack.append(module)
         if len(self.stack) == 1:
@@ -231,6 +235,11 @@ class Modules:
             for other in self.stack
             if type(other).__name__ in _WRAPPERS
         )
+
+
+def _may_train(module: nn.Module) -> bool:
+    """Whether a call may be the first of a training loop."""
+    return module.training and torch.is_grad_enabled() and any(True for _ in module.parameters())
 
 
 def _autocast() -> bool:

@@ -52,6 +52,7 @@ class Optimizers:
         def make(original: Any) -> Any:
             def init(optimizer: Optimizer, *args: Any, **kwargs: Any) -> None:
                 original(optimizer, *args, **kwargs)
+                self.recorder.claim()
                 self._created(optimizer)
 
             return init

@@ -1,7 +1,7 @@
 """The child: run the user's script as python would, under instruments, and leave a trace.
 
-Started as ``python child.py SPEC``, or forked by the nursery. Nothing here may change what the
-script computes before the probe has seen the steps it came for.
+Forked by the nursery, or started anew where a script starts itself again. Nothing here may change
+what the script computes before the probe has seen the steps it came for.
 """
 
 from __future__ import annotations
@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import random
 import runpy
+import signal
 import sys
 import threading
 import traceback
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from trainlint.runtime.launch.following import Following
 from trainlint.runtime.launch.lifeline import die_with_parent
 from trainlint.runtime.launch.spec import ChildSpec
 from trainlint.runtime.launch.stop import StopProbe
@@ -26,6 +29,7 @@ from trainlint.runtime.trace import Ending, Place
 
 # A script that goes on this long after it was told to stop is ended from outside.
 GRACE_SECONDS = 8.0
+NO_INPUT = " (nobody can type under the probe: give it a file, `probe train.py < input`)"
 
 
 def prepare_path(spec: ChildSpec) -> None:
@@ -91,6 +95,7 @@ class Child:
         self.spec = spec
         self.recorder = Recorder(spec)
         self._exit = os._exit
+        self._thread_problem: BaseException | None = None
         self.recorder.hard_exit = lambda: self.leave("stopped", "the script swallowed the stop")
 
     def leave(self, kind: str, detail: str) -> None:
@@ -112,31 +117,56 @@ class Child:
 
         os._exit = leave  # type: ignore[assignment]
 
-    def run(self) -> None:
-        """Run the script under a session and record how it ended."""
+    def run_script(self) -> None:
+        """Run the script as python would."""
+        prepare_path(self.spec)
+        same_random_start(self.spec)
+        run_target(self.spec)
+
+    def run(self, body: Callable[[], None]) -> BaseException | None:
+        """Run ``body`` under a session, record how it ended, and return what it raised.
+
+        The stop of the probe does not count.
+        """
         from trainlint.runtime.session import Session
 
+        Session.leave_inherited()
         session = Session(self.recorder)
         session.open()
         if session.redirects is not None:
             Files(session.redirects).install(session.patches)
+        Following(self.recorder).install(session.patches)
         self.watch_os_exit()
-        prepare_path(self.spec)
-        same_random_start(self.spec)
+        self.watch_threads()
         self.recorder.trace.ending = Ending("running")
+        problem: BaseException | None = None
         try:
-            run_target(self.spec)
-            ending = Ending("finished", "the script ended by itself")
-        except BaseException as problem:
-            ending = self._ending(problem)
-        if self.recorder.stopping:
-            ending = Ending("stopped", self.recorder.stopping)
-        self.recorder.trace.ending = ending
+            body()
+        except BaseException as caught:
+            problem = caught
+        self.recorder.trace.ending = self._ending(problem or self._thread_problem)
         session.finish()
+        return None if self.recorder.stopping else problem
 
-    def _ending(self, problem: BaseException) -> Ending:
-        if isinstance(problem, StopProbe):
-            return Ending("stopped", str(problem))
+    def watch_threads(self) -> None:
+        """A training thread that ends tells the main thread, which may wait for it for ever."""
+        shown = threading.excepthook
+
+        def ended(args: Any) -> None:
+            if isinstance(args.exc_value, StopProbe):
+                os.kill(os.getpid(), signal.SIGINT)
+                return
+            if self.recorder.active() and not isinstance(args.exc_value, SystemExit):
+                self._thread_problem = args.exc_value
+            shown(args)
+
+        threading.excepthook = ended
+
+    def _ending(self, problem: BaseException | None) -> Ending:
+        if self.recorder.stopping:
+            return Ending("stopped", self.recorder.stopping)
+        if problem is None:
+            return Ending("finished", "the script ended by itself")
         if isinstance(problem, SystemExit) and problem.code in (None, 0):
             return Ending("finished", "sys.exit()")
         if isinstance(problem, SystemExit):
@@ -147,7 +177,8 @@ class Child:
         sys.stderr.write(text)
         said = f"{type(problem).__name__}: {problem}".strip(": ")
         memory = "out of memory: " if ran_out_of_memory(problem) else ""
-        return Ending("crashed", memory + said, text, place)
+        asked = NO_INPUT if isinstance(problem, EOFError) and not self.spec.has_input else ""
+        return Ending("crashed", memory + said + asked, text, place)
 
     def limit_shutdown(self) -> None:
         """Threads and exit handlers of the script get a moment, then the process ends."""
@@ -180,9 +211,5 @@ def main(path: str) -> None:
     os.environ["TRAINLINT_PROBE"] = spec.phase
     child = Child(spec)
     child.watch_stop()
-    child.run()
+    child.run(child.run_script)
     child.limit_shutdown()
-
-
-if __name__ == "__main__":
-    main(sys.argv[1])

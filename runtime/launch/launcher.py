@@ -16,6 +16,7 @@ from trainlint.runtime.launch.processes import (
     run_child,
     signals_as_interrupt,
 )
+from trainlint.runtime.launch.script_input import keep_input
 from trainlint.runtime.launch.spec import ChildSpec
 from trainlint.runtime.sandbox.redirects import tidy
 from trainlint.runtime.trace import Trace, from_json, to_json
@@ -69,6 +70,13 @@ def run_folder(settings: ProbeSettings) -> Path:
     return folder
 
 
+def forget_earlier_run(folder: Path, rank: int) -> None:
+    """Remove what this rank of an earlier probe has left in the same folder."""
+    for pattern in ("trace.*.{}.json", "new.*.{}.jsonl", "progress.*.{}.txt", "rank.{}.json"):
+        for path in folder.glob(pattern.format(rank)):
+            path.unlink()
+
+
 class Launcher:
     """Runs the phases and collects the evidence.
 
@@ -82,9 +90,11 @@ class Launcher:
         self._home = home
         self.progress = progress
         self.folder = run_folder(settings)
+        forget_earlier_run(self.folder, settings.rank)
         self.evidence = Evidence(script=settings.target, folder=str(self.folder))
         self._started = time.monotonic()
         self._spec: ChildSpec | None = None
+        self._has_input = False
 
     def run(self) -> Evidence:
         """Every phase that is wanted and possible."""
@@ -106,7 +116,12 @@ class Launcher:
 
     def _phases(self, home: Nursery) -> None:
         evidence, settings = self.evidence, self.settings
+        if settings.world == 1:
+            self._has_input = keep_input(self.folder / f"input.{settings.rank}")
         evidence.observe = self._child(home, "observe", settings.steps, lap_steps=3)
+        if self._take_followed(evidence.observe):
+            evidence.skipped["fixed batch"] = "the script trains in processes that it starts"
+            return
         if settings.world > 1:
             self._exchange(evidence.observe)
             evidence.skipped["fixed batch"] = "the script runs on several ranks"
@@ -166,6 +181,8 @@ class Launcher:
             replay_from=replay_from,
             rank=settings.rank,
             world=settings.world,
+            job=os.getppid() if settings.world > 1 else os.getpid(),
+            has_input=self._has_input,
         )
         self._spec = spec
         try:
@@ -177,7 +194,27 @@ class Launcher:
                 settings.show_output,
             )
         finally:
-            tidy(spec)
+            for one in [spec, *spec.followed()]:
+                tidy(one)
+
+    def _take_followed(self, own: Trace) -> bool:
+        """Judge the processes that the script started, if they train and it does not itself."""
+        if own.steps or self._spec is None:
+            return False
+        training = [t for t in map(read_trace, self._spec.followed()) if t.steps]
+        if not training:
+            return False
+        evidence = self.evidence
+        evidence.observe = training[0]
+        if own.ending.kind in BROKEN:
+            evidence.observe.ending = own.ending
+        if training[0].world > 1:
+            evidence.ranks = sorted(training, key=lambda trace: trace.rank)
+            evidence.observe = evidence.ranks[0]
+        if len(training) > 1 and training[0].world == 1:
+            note = f"{len(training)} processes of the script train; this is the first of them"
+            evidence.observe.notes.append(note)
+        return True
 
     def _exchange(self, own: Trace) -> None:
         """Leave this rank's trace for rank 0, which reads all of them."""

@@ -28,7 +28,7 @@ def become_child(request: dict[str, Any], answers: int) -> None:
 
     os.setsid()
     os.close(answers)
-    os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    os.dup2(os.open(request["input"] or os.devnull, os.O_RDONLY), 0)
     if request["log"]:
         log = os.open(request["log"], os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o644)
         os.dup2(log, 1)

@@ -53,6 +53,7 @@ class Nursery:
         request = {
             "spec": str(spec.write()),
             "log": "" if show_output else str(spec.log_path),
+            "input": str(spec.input_path) if spec.has_input else "",
             "cwd": os.getcwd(),
             "environment": dict(os.environ),
         }

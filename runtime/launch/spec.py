@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from dataclasses import dataclass
+import time
+from dataclasses import dataclass, field
 from pathlib import Path
 
 
@@ -13,7 +14,10 @@ class ChildSpec:
     """One run of the script.
 
     ``phase`` is ``observe``, ``fixed`` (one batch again and again), ``zeroed`` (the same with its
-    inputs zeroed) or ``replay`` (the first non-finite operation is named).
+    inputs zeroed) or ``replay`` (the first non-finite operation is named). ``process`` numbers the
+    processes that the script starts itself; ``job`` tells one run of all ranks from another in the
+    same folder. What is older than ``started`` is the user's. ``has_input`` says that there is
+    something on standard input.
     """
 
     target: str
@@ -31,6 +35,10 @@ class ChildSpec:
     sandbox: bool = True
     rank: int = 0
     world: int = 1
+    process: int = 0
+    job: int = 0
+    has_input: bool = False
+    started: float = field(default_factory=time.time)
 
     @property
     def run_folder(self) -> Path:
@@ -39,8 +47,9 @@ class ChildSpec:
 
     @property
     def suffix(self) -> str:
-        """What tells this child's files from those of other phases and ranks."""
-        return f"{self.phase}.{self.rank}"
+        """What tells this process's files from those of other phases, processes and ranks."""
+        process = f".p{self.process}" if self.process else ""
+        return f"{self.phase}{process}.{self.rank}"
 
     @property
     def trace_path(self) -> Path:
@@ -49,8 +58,8 @@ class ChildSpec:
 
     @property
     def progress_path(self) -> Path:
-        """Where the child says how far it is."""
-        return self.run_folder / f"progress.{self.suffix}.txt"
+        """Where the child, or a process that it started, says how far it is."""
+        return self.run_folder / f"progress.{self.phase}.{self.rank}.txt"
 
     @property
     def log_path(self) -> Path:
@@ -61,6 +70,22 @@ class ChildSpec:
     def journal_path(self) -> Path:
         """Where the child lists the files and folders that the script creates."""
         return self.run_folder / f"new.{self.suffix}.jsonl"
+
+    @property
+    def moves_path(self) -> Path:
+        """What all processes and ranks of this run know of redirected files."""
+        return self.run_folder / f"moved.{self.phase}.{self.job}.jsonl"
+
+    @property
+    def input_path(self) -> Path:
+        """What the script can read from its standard input."""
+        return self.run_folder / f"input.{self.rank}"
+
+    def followed(self) -> list[ChildSpec]:
+        """The processes that the script started and that have left a trace, in their order."""
+        traces = self.run_folder.glob(f"trace.{self.phase}.p*.{self.rank}.json")
+        numbers = sorted(int(path.name.split(".")[2][1:]) for path in traces)
+        return [dataclasses.replace(self, process=number) for number in numbers]
 
     def write(self) -> Path:
         """Save the request and return its path."""

@@ -16,6 +16,10 @@ from typing import Any
 from trainlint.runtime.patches import Patches
 from trainlint.runtime.sandbox.redirects import Redirects, absolute_path
 
+# The position of ``opener`` among the arguments after the mode.
+_OPENER = 5
+# Set only by the whole of O_TMPFILE, which includes O_DIRECTORY.
+_UNNAMED = getattr(os, "O_TMPFILE", 0) & ~getattr(os, "O_DIRECTORY", 0)
 _WRITING = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 
 
@@ -45,7 +49,9 @@ class Files:
     def _make_open(self, original: Any) -> Any:
         def opened(file: Any, mode: Any = "r", *args: Any, **kwargs: Any) -> Any:
             absolute = absolute_path(file)
-            if absolute is None or not isinstance(mode, str):
+            # An opener of its own calls os.open; ``file`` may then be anything.
+            own = kwargs.get("opener") is not None or len(args) > _OPENER
+            if absolute is None or own or not isinstance(mode, str):
                 return original(file, mode, *args, **kwargs)
             writing = bool(set(mode) & set("wax+"))
             keep = "w" not in mode
@@ -61,9 +67,12 @@ class Files:
         redirects = self.redirects
         if redirects.leaves_alone(absolute):
             return file
-        if absolute in redirects.moved:
-            return redirects.moved[absolute]
+        moved = redirects.moves.find(absolute)
+        if moved is not None:
+            return moved
         if not writing:
+            return file
+        if os.path.isdir(absolute):
             return file
         if redirects.is_users(absolute):
             # Creating what exists has to fail as it does without us.
@@ -80,7 +89,7 @@ class Files:
             absolute = absolute_path(path)
             if absolute is None or kwargs.get("dir_fd") is not None or not flags & _WRITING:
                 return original(self.redirects.where(path), flags, *args, **kwargs)
-            if flags & os.O_EXCL:  # how tempfile makes its files
+            if flags & (os.O_EXCL | _UNNAMED):  # how tempfile makes its files
                 return original(path, flags, *args, **kwargs)
             target = self._target(path, absolute, True, False, not flags & os.O_TRUNC)
             if target is not path:
@@ -115,8 +124,9 @@ class Files:
             absolute = absolute_path(path)
             if absolute is None or kwargs.get("dir_fd") is not None:
                 return original(path, *args, **kwargs)
-            if absolute in redirects.moved:
-                moved = redirects.moved.pop(absolute)
+            moved = redirects.moves.find(absolute)
+            if moved is not None:
+                redirects.moves.forget(absolute)
                 return original(moved) if redirects.exists(moved) else None
             if redirects.is_users(absolute):
                 redirects.note(f"{absolute} (not removed)")
@@ -130,10 +140,11 @@ class Files:
             absolute = absolute_path(path)
             if absolute is None or kwargs.get("dir_fd") is not None:
                 return original(path, *args, **kwargs)
-            if absolute not in self.redirects.moved and self.redirects.is_users(absolute):
+            moved = self.redirects.moves.find(absolute)
+            if moved is None and self.redirects.is_users(absolute):
                 self.redirects.note(f"{absolute} (not changed)")
                 return None
-            return original(self.redirects.where(path), *args, **kwargs)
+            return original(moved or path, *args, **kwargs)
 
         return change
 
@@ -143,8 +154,10 @@ class Files:
             here, there = absolute_path(source), absolute_path(target)
             if here is None or there is None or redirects.leaves_alone(there):
                 return original(source, target, *args, **kwargs)
-            if here in redirects.moved:
-                redirects.moved[there] = redirects.moved.pop(here)
+            moved = redirects.moves.find(here)
+            if moved is not None:
+                redirects.moves.add(there, moved)
+                redirects.moves.forget(here)
                 redirects.note(there)
                 return None
             if os.path.isfile(here) and (redirects.is_users(here) or redirects.is_users(there)):
@@ -152,7 +165,8 @@ class Files:
             if redirects.is_users(here):
                 redirects.note(f"{here} (not moved)")
                 return None
-            redirects.moved.pop(there, None)
+            if redirects.moves.find(there) is not None:
+                redirects.moves.forget(there)
             original(source, target, *args, **kwargs)
             redirects.created(there, os.path.isdir(there))
             return None
@@ -163,7 +177,9 @@ class Files:
         def copyfile(source: Any, target: Any, *args: Any, **kwargs: Any) -> Any:
             """A copy of a checkpoint is a checkpoint."""
             here, there = absolute_path(source), absolute_path(target)
-            if here in self.redirects.moved and there is not None:
+            if here is None or there is None:
+                return original(source, target, *args, **kwargs)
+            if self.redirects.moves.find(here) is not None:
                 self.redirects.redirect(there, keep=False)
             return original(source, target, *args, **kwargs)
 

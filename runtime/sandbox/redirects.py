@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from trainlint.runtime.launch.spec import ChildSpec
+from trainlint.runtime.sandbox.moves import Moves
 
 if TYPE_CHECKING:
     from trainlint.runtime.recorder import Recorder
@@ -29,7 +29,7 @@ def absolute_path(path: Any) -> str | None:
 
 
 class Redirects:
-    """A map from paths the script asked for to where their contents are, and a list of new ones.
+    """Which paths are redirected, and a list of the new ones.
 
     New files and folders are also written to a journal, line by line, from which the parent tidies
     up after the script, however it ended.
@@ -39,9 +39,10 @@ class Redirects:
         self.recorder = recorder
         self.folder = recorder.spec.run_folder / f"files.{recorder.spec.suffix}"
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.moved: dict[str, str] = {}
+        self.moves = Moves(recorder.spec.moves_path)
+        self._redirected = 0
         self.new: set[str] = set()
-        self._started = time.time() - CLOCK_SECONDS
+        self._started = recorder.spec.started - CLOCK_SECONDS
         self._stat = os.stat
         self._home = str(recorder.spec.run_folder) + os.sep
         self._journal = recorder.spec.journal_path.open("a", encoding="utf-8")
@@ -50,7 +51,7 @@ class Redirects:
     def where(self, path: Any) -> Any:
         """Where to read a path from."""
         absolute = absolute_path(path)
-        return self.moved.get(absolute, path) if absolute is not None else path
+        return path if absolute is None else self.moves.find(absolute) or path
 
     def leaves_alone(self, absolute: str) -> bool:
         """Whether a path is no matter of ours: the run's own folder, devices."""
@@ -87,13 +88,16 @@ class Redirects:
 
     def redirect(self, absolute: str, keep: bool) -> str:
         """Give a path a home in the run folder, with its present contents if asked."""
-        if absolute not in self.moved:
-            new = self.folder / f"{len(self.moved):03d}-{Path(absolute).name}"
-            if keep and os.path.isfile(absolute):
-                shutil.copyfile(absolute, new)
-            self.moved[absolute] = str(new)
-            self.note(absolute)
-        return self.moved[absolute]
+        known = self.moves.find(absolute)
+        if known is not None:
+            return known
+        new = self.folder / f"{self._redirected:03d}-{Path(absolute).name}"
+        self._redirected += 1
+        if keep and os.path.isfile(absolute):
+            shutil.copyfile(absolute, new)
+        self.moves.add(absolute, str(new))
+        self.note(absolute)
+        return str(new)
 
     def created(self, absolute: str, folder: bool = False) -> None:
         """Note a new file or folder; results (after the first step) are tidied away later."""

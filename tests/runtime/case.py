@@ -13,10 +13,8 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from scripts import probe_here
+from scripts import PATIENCE, probe_here
 
-# The bench asks what the probe can find, not how busy the machine is: its clocks are generous.
-PATIENCE = ("--budget", "900", "--timeout", "600")
 RUN_SECONDS = 1800.0
 _TORCHRUN = ("-m", "torch.distributed.run", "--standalone", "--nproc-per-node")
 

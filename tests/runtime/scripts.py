@@ -6,7 +6,7 @@ import atexit
 import functools
 import json
 import os
-import subprocess
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,8 @@ from trainlint.runtime.command import probe
 from trainlint.runtime.launch.processes import Nursery
 
 PROGRAMS = Path(__file__).parent / "programs"
+# The tests ask what the probe sees, not how busy the machine is.
+PATIENCE = ("--budget", "900", "--timeout", "600")
 
 LOOP = """
 import torch
@@ -39,20 +41,6 @@ def probe_command(*args: str) -> list[str]:
     return [sys.executable, "-m", "trainlint.runtime", *args]
 
 
-def run_probe(cwd: Path, *args: str, timeout: float = 300) -> subprocess.CompletedProcess[str]:
-    """Run the probe as a user would."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        probe_command(*args),
-        cwd=cwd,
-        env=environment,
-        capture_output=True,
-        text=True,
-        timeout=timeout,
-        check=False,
-    )
-
-
 @functools.cache
 def shared_nursery() -> Nursery:
     """One process that has imported torch, for all probes of a test session."""
@@ -73,7 +61,7 @@ def probe_here(cwd: Path, *args: str) -> Result:
 
 def probe_json(cwd: Path, *args: str) -> tuple[int, dict[str, Any]]:
     """Exit code and JSON report."""
-    done = probe_here(cwd, "--output-format", "json", *args)
+    done = probe_here(cwd, "--output-format", "json", *PATIENCE, *args)
     assert done.stdout, done.output
     return done.exit_code, json.loads(done.stdout)
 
@@ -83,3 +71,10 @@ def write(folder: Path, text: str, name: str = "train.py") -> Path:
     path = folder / name
     path.write_text(text)
     return path
+
+
+def free_port() -> str:
+    """A port that nobody listens on."""
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return str(one.getsockname()[1])

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 import os
-import socket
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
-from scripts import PROGRAMS, write
+from scripts import PROGRAMS, free_port, write
 
 pytestmark = pytest.mark.slow
 CLEAN = (PROGRAMS / "ddp.py").read_text()
@@ -33,12 +32,6 @@ CRASH = (
     "            raise ValueError('a bad file')\n",
 )
 Reports = dict[str, dict[str, Any]]
-
-
-def _free_port() -> str:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return str(one.getsockname()[1])
 
 
 def _start(rank: int, arguments: list[str]) -> subprocess.Popen[str]:
@@ -67,7 +60,7 @@ def reports(tmp_path_factory: pytest.TempPathFactory) -> Reports:
     arguments = []
     for name, text in programs.items():
         folder = tmp_path_factory.mktemp(name)
-        arguments += [_free_port(), str(write(folder, text))]
+        arguments += [free_port(), str(write(folder, text))]
     ranks = [_start(rank, arguments) for rank in (0, 1)]
     output = [rank.communicate(timeout=600)[0] for rank in ranks]
     lines = [json.loads(line) for line in output[0].splitlines()]

@@ -52,6 +52,11 @@ assert open('log.txt').read() == 'gone'
 with open('notes.txt', 'a') as f: f.write('!')
 assert open('notes.txt').read() == 'precious!'
 pathlib.Path('notes.txt').touch()
+with open('log.txt', 'a', opener=lambda path, flags: os.open(path, flags)) as f: f.write('?')
+assert open('log.txt').read() == 'gone?'
+import tempfile
+with tempfile.NamedTemporaryFile(dir='.') as f: assert os.path.isdir('.') and os.path.exists(f.name)
+with tempfile.TemporaryFile(dir='.') as f: assert f.write(b'x') and os.path.isdir('.')
 os.chmod('log.txt', 0o600)
 os.truncate('table.csv', 0)
 os.close(os.open('raw.bin', os.O_WRONLY | os.O_TRUNC))
