@@ -4,6 +4,7 @@ import ast
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel, FunctionDefinition
+from trainlint.analysis.callers import place_of
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.grad_scopes import (
     backwards_without_graph,
@@ -74,9 +75,11 @@ class TrainingUnderNoGrad(Rule):
             decorated.update(dict.fromkeys(trained_without_graph(run)))
             for scope, backward in backwards_without_graph(run):
                 if scope.file is file:
-                    line = getattr(backward.node, "lineno", 0)
+                    place = f"line {getattr(backward.node, 'lineno', 0)}"
+                    if backward.file is not file:
+                        place = place_of(backward.file, backward.node)
                     yield self.report(
-                        scope.node, f"the backward pass (line {line}) finds no graph under this"
+                        scope.node, f"the backward pass ({place}) finds no graph under this"
                     )
         decorated.update(dict.fromkeys(_training_steps(file)))
         for function in decorated:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -17,20 +18,36 @@ from trainlint.analysis.knowledge.tensors import NEW_DATA_FUNCTIONS
 from trainlint.analysis.ownership import owners
 from trainlint.analysis.protocols.gradients import optimizers
 from trainlint.analysis.receivers import assigned_at
-from trainlint.analysis.trace import Event, EventKind, Scope, Step, Trace, around, events
+from trainlint.analysis.trace import (
+    Branch,
+    Event,
+    EventKind,
+    Jump,
+    Scope,
+    Step,
+    Trace,
+    around,
+    events,
+    parts,
+    steps,
+    test_of,
+)
 from trainlint.analysis.values import Instance, Tensor, elements
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
 _SWITCHES = frozenset({"enable_grad", "set_grad_enabled", "maybe no_grad", "maybe enable_grad"})
+_ASKS = re.compile(
+    r"train|eval|valid|test|phase|mode|split|grad|optim|update|backward", re.IGNORECASE
+)
 
 
 def backwards_without_graph(run: Run) -> Iterator[tuple[Scope, Event]]:
     """Backward passes in a scope without gradients, which their forward passes are in as well."""
     for backward in events(run.trace, EventKind.BACKWARD):
         scope = switching_scope(around(run.trace, backward))
-        if scope is None or scope.kind not in GRAD_OFF:
+        if scope is None or scope.kind not in GRAD_OFF or _asks_first(scope.body, backward):
             continue
         if _is_computed_in(scope, backward) or (
             _has_no_graph(backward) and _runs_forward_without_graph(scope)
@@ -64,8 +81,26 @@ def switching_scope(way: list[Step]) -> Scope | None:
 
 
 def _runs_forward_without_graph(scope: Scope) -> bool:
-    forwards = list(events(scope.body, EventKind.FORWARD))
-    return bool(forwards) and all(_is_off(scope.body, event) for event in forwards)
+    """Whether the forward passes inside are all without a graph, and nothing else can make one."""
+    is_switched = any(
+        isinstance(step, Scope) and step.kind in _SWITCHES for step in steps(scope.body)
+    )
+    return not is_switched and any(True for _ in events(scope.body, EventKind.FORWARD))
+
+
+def _asks_first(body: Trace, backward: Event) -> bool:
+    """Whether a test that the model cannot decide speaks of training before the backward pass."""
+    for step in body:
+        if isinstance(step, Branch) and _ASKS.search(test_of(step)):
+            leaves = any(isinstance(item, Jump) for _, way in step.ways for item in way)
+            if leaves or any(item is backward for item in steps([step])):
+                return True
+        if step is backward:
+            return False
+        for part in parts(step):
+            if any(item is backward for item in steps(part)):
+                return _asks_first(part, backward)
+    return False
 
 
 def _is_computed_in(scope: Scope, backward: Event) -> bool:
@@ -130,11 +165,6 @@ def _is_operation(file: FileModel, value: ast.expr | None) -> bool:
         makes_leaf = any(item.arg == "requires_grad" for item in value.keywords)
         return last.islower() and dotted not in NEW_DATA_FUNCTIONS and not makes_leaf
     return isinstance(value.func, ast.Attribute) and value.func.attr in ("mean", "sum")
-
-
-def _is_off(body: Trace, event: Event) -> bool:
-    scope = switching_scope(around(body, event))
-    return scope is None or scope.kind in GRAD_OFF
 
 
 def _has_no_graph(backward: Event) -> bool:

@@ -162,6 +162,12 @@ def parts(step: Step) -> list[Trace]:
     return []
 
 
+def test_of(branch: Branch) -> str:
+    """The source of the test that a branch hangs on; empty where there is none."""
+    test = getattr(branch.node, "test", None)
+    return ast.unparse(test) if isinstance(test, ast.expr) else ""
+
+
 def steps(trace: Trace) -> Iterator[Step]:
     """All steps of a trace in order, those inside others included."""
     for step in trace:

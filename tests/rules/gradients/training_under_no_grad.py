@@ -108,3 +108,111 @@ def by_phase(model, loader, optimizer, phase):
                 loss.backward()
                 optimizer.step()
                 optimizer.zero_grad()
+
+
+class EnablesGradientsForTheLoss:
+    def train(self, loader):
+        with torch.no_grad():
+            for x, y in loader:
+                self.update(x, y)
+
+    def update(self, x, y):
+        with torch.enable_grad():
+            loss = F.mse_loss(self.network.run(x), self.bootstrapped(y)).mean()
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+
+    def bootstrapped(self, y):
+        with torch.no_grad():
+            return self.target_network(y)
+
+
+def log_and_update(model, optimizer, x, y):
+    loss = F.cross_entropy(model(x), y)
+    if loss.requires_grad:
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def update_where_there_is_a_graph(model, optimizer, x, y):
+    loss = F.cross_entropy(model(x), y)
+    if loss.grad_fn is not None and torch.is_grad_enabled():
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def run_phase(what, model, optimizer, loader):
+    train = True if what is "train" else False  # noqa: F632, SIM210
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if train:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+def run_split(split, model, optimizer, loader):
+    is_evaluation = not bool(split.lower().startswith("train"))
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if is_evaluation:
+            continue
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def run_unless_tested(mode, model, optimizer, loader):
+    is_test = (mode == "test") or (mode == "valid")
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if not is_test:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+def run_by_mode(model, optimizer, loader):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if model.training:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+def run_anything(model, optimizer, loader, flag):
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        if flag:
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+
+
+def epochs(model, optimizer, loader, valid_loader):
+    for _ in range(10):
+        model.train()
+        run_phase("train", model, optimizer, loader)
+        run_split("Train", model, optimizer, loader)
+        run_unless_tested("train", model, optimizer, loader)
+        run_by_mode(model, optimizer, loader)
+        for x, y in loader:
+            log_and_update(model, optimizer, x, y)
+            update_where_there_is_a_graph(model, optimizer, x, y)
+        model.eval()
+        with torch.no_grad():
+            run_phase("valid", model, optimizer, valid_loader)
+            run_split("Valid", model, optimizer, valid_loader)
+            run_unless_tested("valid", model, optimizer, valid_loader)
+            run_by_mode(model, optimizer, valid_loader)
+            for x, y in valid_loader:
+                log_and_update(model, optimizer, x, y)
+                update_where_there_is_a_graph(model, optimizer, x, y)
+        with torch.no_grad():  # expect: training-under-no-grad
+            run_phase("train", model, optimizer, valid_loader)
+        with torch.no_grad():  # expect: training-under-no-grad
+            run_anything(model, optimizer, valid_loader, True)

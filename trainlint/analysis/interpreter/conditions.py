@@ -32,9 +32,21 @@ def truth(machine: Machine, test: ast.expr) -> bool | None:
         return _truth_of_several(machine, test)
     if isinstance(test, ast.Compare) and len(test.ops) == 1:
         return _truth_of_comparison(machine, test)
+    if isinstance(test, ast.Attribute) and _asks_for_graph(machine, test):
+        return False
     if isinstance(test, (ast.Constant, ast.Name, ast.Attribute)):
-        return _truth_of_value(value_of(machine, test))
+        return truth_of_value(value_of(machine, test))
+    if isinstance(test, (ast.Call, ast.Subscript)):
+        value = value_of(machine, test)
+        return bool(value.value) if isinstance(value, Constant) else None
     return None
+
+
+def truth_of_value(value: Value) -> bool | None:
+    """Whether a value certainly counts as true or false; None where that depends."""
+    if isinstance(value, Constant):
+        return bool(value.value)
+    return True if _is_object(value) else None
 
 
 def assumptions(machine: Machine, test: ast.expr, outcome: bool) -> Assumptions:
@@ -97,6 +109,9 @@ def _truth_of_comparison(machine: Machine, test: ast.Compare) -> bool | None:
         return not positive
     if isinstance(left, Constant) and isinstance(right, Constant):
         return (left.value == right.value) is positive
+    if isinstance(test.left, ast.Attribute) and _asks_for_graph(machine, test.left):
+        has_graph = not isinstance(right, Constant) or bool(right.value)
+        return has_graph is not positive
     for one, other in ((left, right), (right, left)):
         if isinstance(one, Constant) and one.value is None and _is_something(other):
             return not positive
@@ -109,7 +124,11 @@ def _is_gradient(node: ast.expr) -> bool:
 
 
 def _truth_of_membership(left: Value, right: Value, positive: bool) -> bool | None:
-    if not isinstance(left, Constant) or not isinstance(right, Group) or right.open:
+    if not isinstance(left, Constant):
+        return None
+    if isinstance(right, Constant) and isinstance(right.value, str):
+        return (left.value in right.value) is positive if isinstance(left.value, str) else None
+    if not isinstance(right, Group) or right.open or right.keys is not None:
         return None
     if not all(isinstance(item, Constant) for item in right.elements):
         return None
@@ -117,10 +136,13 @@ def _truth_of_membership(left: Value, right: Value, positive: bool) -> bool | No
     return (left.value in held) is positive
 
 
-def _truth_of_value(value: Value) -> bool | None:
-    if isinstance(value, Constant):
-        return bool(value.value)
-    return True if _is_object(value) else None
+def _asks_for_graph(machine: Machine, node: ast.Attribute) -> bool:
+    """``loss.requires_grad`` or ``loss.grad_fn`` of a result that was computed without a graph."""
+    if node.attr not in ("requires_grad", "grad_fn") or machine.graphless_since is None:
+        return False
+    tensor = value_of(machine, node.value)
+    is_result = isinstance(tensor, Tensor) and (tensor.is_loss or bool(tensor.modules))
+    return is_result and tensor.birth > machine.graphless_since
 
 
 def _is_something(value: Value) -> bool:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterable
 
 from trainlint.analysis.interpreter.attributes import attribute_of, element_of, item_of
-from trainlint.analysis.interpreter.conditions import assumptions, truth
+from trainlint.analysis.interpreter.conditions import assumptions, truth, truth_of_value
 from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.roles import Role, by_name
 from trainlint.analysis.trace import Branch, Loop, Trace
@@ -190,10 +190,9 @@ def _folded(operator: ast.operator, left: object, right: object) -> Value:
 
 def _unary(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.UnaryOp)
-    value = evaluate(machine, node.operand)
     if isinstance(node.op, ast.Not):
-        known = truth(machine, node)
-        return Constant(known) if known is not None else Unknown()
+        return _decided(machine, node)
+    value = evaluate(machine, node.operand)
     if isinstance(value, Constant) and isinstance(value.value, (int, float)):
         return Constant(-value.value) if isinstance(node.op, ast.USub) else value
     return mix(value)
@@ -201,13 +200,27 @@ def _unary(machine: Machine, node: ast.expr) -> Value:
 
 def _either(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.BoolOp)
-    return choice([evaluate(machine, value) for value in node.values])
+    found: list[Value] = []
+    for part in node.values:
+        value = evaluate(machine, part)
+        known = truth_of_value(value)
+        if known is None or known is isinstance(node.op, ast.Or) or part is node.values[-1]:
+            found.append(value)
+        if known is isinstance(node.op, ast.Or):
+            break
+    return choice(found)
 
 
 def _compare(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.Compare)
-    evaluate_all(machine, [node.left, *node.comparators])
-    known = truth(machine, node)
+    return _decided(machine, node)
+
+
+def _decided(machine: Machine, test: ast.UnaryOp | ast.Compare) -> Value:
+    """The outcome of a test, if it is known."""
+    with machine.noting():
+        _children(machine, test)
+        known = truth(machine, test)
     return Constant(known) if known is not None else Unknown()
 
 

@@ -239,6 +239,19 @@ def _initial_weights(
     return Parameters(arguments[0] if arguments else Unknown(), node)
 
 
+def _flag(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
+    """``bool(flag)`` asks what ``flag`` itself would."""
+    given = arguments[0] if arguments else Constant(None)
+    return Constant(bool(given.value)) if isinstance(given, Constant) else given
+
+
+def _builds_graph(
+    machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """``torch.is_grad_enabled()`` is known where the code itself has switched gradients off."""
+    return Unknown() if machine.graphless_since is None else Constant(False)
+
+
 _SPECIAL: dict[str, Callable[[Machine, Arguments, Keywords, ast.Call], Value]] = {
     "torch.autograd.backward": _backward,
     **dict.fromkeys(tensors.DIFFERENTIATING_FUNCTIONS, _gradients),
@@ -254,6 +267,8 @@ _SPECIAL: dict[str, Callable[[Machine, Arguments, Keywords, ast.Call], Value]] =
     "copy.deepcopy": _deepcopy,
     "copy.copy": _unwrapping,
     "torch.optim.swa_utils.AveragedModel": _average,
+    "torch.is_grad_enabled": _builds_graph,
+    "builtins.bool": _flag,
     "builtins.dict": _dictionary,
     "builtins.getattr": _getattr,
     "builtins.next": _next,

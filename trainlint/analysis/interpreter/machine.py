@@ -81,7 +81,7 @@ class Machine:
         self.conditional_depth = 0
         self.active: list[FunctionDefinition] = []
         self.entered: set[FunctionDefinition] = set()
-        self.gradients = True
+        self.graphless_since: int | None = None
         self.noted: dict[ast.expr, Value] | None = None
         self.forward_results: dict[object, Value] = {}
         self._memory = memory
@@ -121,17 +121,20 @@ class Machine:
         return Meanwhile(self, "trace", [])
 
     def gradients_as(self, scope: str) -> Meanwhile:
-        """Inside a scope of this kind, forward passes build a graph or none."""
-        gradients = self.gradients
+        """Inside a scope of this kind, what is computed has a graph or none.
+
+        ``graphless_since`` is the birth since when nothing has one, None while there may be one.
+        """
+        since = self.graphless_since
         if scope in ("no_grad", "inference_mode"):
-            gradients = False
-        elif scope == "enable_grad":
-            gradients = True
-        return Meanwhile(self, "gradients", gradients)
+            since = Unknown().birth if since is None else since
+        elif scope.removeprefix("maybe ") in ("enable_grad", "set_grad_enabled"):
+            since = None
+        return Meanwhile(self, "graphless_since", since)
 
     def noting(self) -> Meanwhile:
         """Remember the values of a test's parts, so that asking about it runs nothing again."""
-        return Meanwhile(self, "noted", {})
+        return Meanwhile(self, "noted", {} if self.noted is None else self.noted)
 
     def inside(self, frame: Frame) -> Meanwhile:
         """Run in another frame meanwhile."""
@@ -140,12 +143,12 @@ class Machine:
     @contextmanager
     def apart(self) -> Iterator[None]:
         """Run what belongs to an earlier moment: no condition and no call is around it."""
-        outer = self.conditional_depth, self.active, self.noted, self.gradients
-        self.conditional_depth, self.active, self.noted, self.gradients = 0, [], None, True
+        outer = self.conditional_depth, self.active, self.noted, self.graphless_since
+        self.conditional_depth, self.active, self.noted, self.graphless_since = 0, [], None, None
         try:
             yield
         finally:
-            self.conditional_depth, self.active, self.noted, self.gradients = outer
+            self.conditional_depth, self.active, self.noted, self.graphless_since = outer
 
     def conditionally(self) -> Meanwhile:
         """What is assigned meanwhile may or may not happen."""

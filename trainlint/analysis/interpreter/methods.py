@@ -625,10 +625,24 @@ def _unseen(call: MethodCall) -> Value:
         return Unknown()
     if isinstance(receiver, Object) and receiver.dotted.startswith((*BYSTANDERS, "state_dict")):
         return Unknown(hint=name)
-    if isinstance(receiver, (Constant, External)) or _is_new_data(receiver):
+    if isinstance(receiver, Constant):
+        return _of_text(receiver, name, call.arguments)
+    if isinstance(receiver, External) or _is_new_data(receiver):
         return Unknown()
     call.machine.emit(EventKind.OPAQUE, call.node, receiver, call.everything)
     return Unknown(hint=name)
+
+
+def _of_text(text: Constant, name: str, arguments: list[Value]) -> Value:
+    """``phase.lower()`` and ``phase.startswith("train")``, where the phase is known."""
+    given = [item.value for item in arguments if isinstance(item, Constant)]
+    if not isinstance(text.value, str) or len(given) != len(arguments):
+        return Unknown()
+    if name in ("lower", "upper", "strip") and not given:
+        return Constant(getattr(text.value, name)())
+    if name in ("startswith", "endswith") and len(given) == 1 and isinstance(given[0], str):
+        return Constant(getattr(text.value, name)(given[0]))
+    return Unknown()
 
 
 def _held_callable(call: MethodCall) -> Value | None:

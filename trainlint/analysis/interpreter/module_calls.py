@@ -47,7 +47,7 @@ def call_module(
     result = _result(machine, inner, arguments, keywords, node)
     if has_role(module, Role.LOSS_FUNCTION):
         return loss_value([*everything, result])
-    return as_output(module, result, everything, has_graph=machine.gradients)
+    return as_output(module, result, everything, has_graph=machine.graphless_since is None)
 
 
 def apply_loss(

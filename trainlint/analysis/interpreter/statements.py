@@ -210,8 +210,9 @@ def _while(machine: Machine, node: ast.stmt) -> bool:
     assert isinstance(node, ast.While)
     loop = Loop(node, machine.file, None, Unknown().birth)
     _forget_counters(machine, node)
-    evaluate(machine, node.test)
-    endless = truth(machine, node.test) is True
+    with machine.noting():
+        evaluate(machine, node.test)
+        endless = truth(machine, node.test) is True
     _run_loop(machine, loop, node.body, node.orelse)
     return endless and not _can_break(node)
 

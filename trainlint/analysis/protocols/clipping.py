@@ -11,7 +11,7 @@ from trainlint.analysis.ownership import are_apart, may_touch, owners
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.protocols.gradients import innermost_loop, optimizers
 from trainlint.analysis.roles import owner_of_parameters
-from trainlint.analysis.trace import Branch, Event, EventKind, Scope, around, events
+from trainlint.analysis.trace import Branch, Event, EventKind, Scope, around, events, test_of
 from trainlint.analysis.values import Object, Parameters, Value, elements
 
 ENTRY, FRESH, STEPPED, CLEARED = "entry", "fresh", "stepped", "cleared"
@@ -221,7 +221,7 @@ def clips_of_each_microbatch(run: Run) -> Iterator[tuple[Event, Scope]]:
         if not scopes or not _accumulates(run):
             continue
         inside = way[way.index(scopes[-1]) :]
-        if not any(isinstance(item, Branch) and "sync_" in _test(item) for item in inside):
+        if not any(isinstance(item, Branch) and "sync_" in test_of(item) for item in inside):
             yield clip, scopes[-1]
 
 
@@ -237,8 +237,3 @@ def _accumulates(run: Run) -> bool:
         for item in made
         for name in item.keywords
     )
-
-
-def _test(branch: Branch) -> str:
-    test = getattr(branch.node, "test", None)
-    return ast.unparse(test) if isinstance(test, ast.AST) else ""
