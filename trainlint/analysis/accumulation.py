@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -25,7 +26,7 @@ from trainlint.analysis.trace import (
     around,
     events,
 )
-from trainlint.analysis.values import Value
+from trainlint.analysis.values import Value, overlaps
 
 
 @dataclass(frozen=True)
@@ -144,7 +145,7 @@ def _window(run: Run, step: Event) -> Window | None:
             continue
         test = resolved(node, branch.node.test)
         modulo = _modulo(test)
-        backwards = _backwards_outside(repeated.body, branch)
+        backwards = _backwards_outside(repeated.body, branch, step.target)
         is_body = step.node in set(ast.walk(ast.Module(branch.node.body, [])))
         if modulo is None or not backwards or not is_body:
             continue
@@ -167,16 +168,31 @@ def _repeated(way: list[Step]) -> Loop | Call | None:
     return None
 
 
-def _backwards_outside(lap: Trace, branch: Branch) -> tuple[Event, ...]:
-    """The lap's own backward passes; none where the branch holds some as well."""
+def _backwards_outside(lap: Trace, branch: Branch, optimizer: Value | None) -> tuple[Event, ...]:
+    """The lap's own backward passes for an optimizer; none where the branch holds some as well."""
     inside = [event for _, way in branch.ways for event in events(way, EventKind.BACKWARD)]
     if inside:
         return ()
+    used_up = _used_up(lap, optimizer)
     return tuple(
         event
         for event in events(lap, EventKind.BACKWARD)
-        if not any(isinstance(item, Loop) for item in around(lap, event))
+        if event not in used_up and not any(isinstance(item, Loop) for item in around(lap, event))
     )
+
+
+def _used_up(lap: Trace, optimizer: Value | None) -> set[Event]:
+    """Backward passes that a step of another optimizer follows at once: they are for that one."""
+    if optimizer is None:
+        return set()
+    order = list(events(lap, EventKind.BACKWARD, EventKind.STEP))
+    return {
+        first
+        for first, then in itertools.pairwise(order)
+        if first.kind is EventKind.BACKWARD
+        and then.kind is EventKind.STEP
+        and not overlaps(then.target, optimizer)
+    }
 
 
 def _modulo(test: ast.expr) -> ast.BinOp | None:

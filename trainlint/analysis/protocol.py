@@ -272,7 +272,8 @@ def _attempt(
     body = _run(step.body, protocol, paths)
     outcome = _run(step.orelse, protocol, body.normal)
     outcome.take_jumps(body, *((Jump.RAISE,) if step.handlers else ()))
-    interrupted = paths | body.normal | body.jumped(Jump.RAISE)
+    # An error that is raised and caught here is followed only where nothing else leads on.
+    interrupted = paths | (body.normal or body.jumped(Jump.RAISE))
     for handler in step.handlers:
         handled = _run(handler, protocol, interrupted)
         outcome.normal |= handled.normal

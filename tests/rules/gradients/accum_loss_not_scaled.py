@@ -108,3 +108,33 @@ def gradients_scaled_by_the_tokens(model, loader, micro):
             optimizer.step()
             optimizer.zero_grad()
             tokens = 0
+
+
+class TwoOptimizersOneAccumulates:
+    """The temperature is updated on every lap; only the policy's gradients add up."""
+
+    def optimize(self, batches, accumulation_steps):
+        for i, (x, y) in enumerate(batches):
+            alpha_loss = -(self.log_alpha * self.policy(x).detach()).mean()
+            alpha_loss.backward()
+            self.alpha_optimizer.step()
+            self.alpha_optimizer.zero_grad()
+
+            loss = F.cross_entropy(self.policy(x), y)
+            loss.backward()  # expect: accum-loss-not-scaled
+            if (i + 1) % accumulation_steps == 0:
+                self.optimizer.step()
+                self.optimizer.zero_grad()
+
+    def optimize_in_parts(self, batches, parts):
+        for i, (x, y) in enumerate(batches):
+            alpha_loss = -(self.log_alpha * self.policy(x).detach()).mean()
+            alpha_loss.backward()
+            self.alpha_optimizer.step()
+            self.alpha_optimizer.zero_grad()
+
+            loss = F.cross_entropy(self.policy(x), y) / parts
+            loss.backward()
+            if (i + 1) % parts == 0:
+                self.optimizer.step()
+                self.optimizer.zero_grad()

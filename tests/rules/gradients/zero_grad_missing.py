@@ -552,3 +552,32 @@ def two_phases(model, first, second, x, y):
     F.cross_entropy(model(x), y).backward()
     first.step()
     second.step()
+
+
+def optimizer_told_of_the_passes(model, optimizer, loader, passes):
+    """No optimizer of torch takes such an argument: this one may clear gradients itself."""
+    for x, y in loader:
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step(n_steps=passes)
+
+
+def optimizer_with_methods_of_its_own(model, optimizer, loader, is_fused):
+    for x, y in loader:
+        if is_fused:
+            optimizer.prepare_next_pass()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def torchs_own_all_the_same(model, loader, is_fused):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1, fused=is_fused)
+    for x, y in loader:
+        F.cross_entropy(model(x), y).backward()  # expect: zero-grad-missing
+        optimizer.step(closure=None)
+
+
+def unknown_but_ordinary(model, optimizer, loader, path):
+    optimizer.load_state_dict(torch.load(path))
+    for x, y in loader:
+        F.cross_entropy(model(x), y).backward()  # expect: zero-grad-missing
+        optimizer.step()

@@ -112,3 +112,25 @@ def two_networks(generator, critic, opt_g, opt_c, loader):
             critic(generator(x)).mean().backward()
             clip_grad_norm_(generator.parameters(), 1.0)
             opt_g.step()
+
+
+def accelerated_with_errors_collected(model, criterion, loader):
+    """An error after the clip ends the training elsewhere: it is no lap without a step."""
+    accelerator = Accelerator(gradient_accumulation_steps=4)
+    optimizer = torch.optim.AdamW(model.parameters())
+    model, optimizer, loader = accelerator.prepare(model, optimizer, loader)
+    for x, y in loader:
+        errors = []
+        with accelerator.accumulate(model):
+            loss = criterion(model(x), y)
+            accelerator.backward(loss)
+            try:
+                if accelerator.sync_gradients:
+                    norm = accelerator.clip_grad_norm_(model.parameters(), 1.0)
+                    if not torch.isfinite(norm):
+                        raise RuntimeError("the gradients are not finite")
+                optimizer.step()
+                optimizer.zero_grad()
+            except RuntimeError as error:
+                errors.append(error)
+        report(errors)

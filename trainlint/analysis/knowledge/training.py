@@ -19,6 +19,17 @@ OPTIMIZER_CLASSES = frozenset(
 DECOUPLED_DECAY = frozenset(
     {"AdamW", "AdamW8bit", "PagedAdamW", "PagedAdamW8bit", "PagedAdamW32bit"}
 )
+OPTIMIZER_METHODS = frozenset(
+    {
+        "step", "zero_grad", "state_dict", "load_state_dict", "add_param_group", "items", "values",
+        "keys", "train", "eval", "first_step", "second_step", "restore_step", "share_memory",
+        "register_step_pre_hook", "register_step_post_hook", "synchronize", "skip_synchronize",
+        "swap_swa_sgd", "update_swa", "bn_update", "unscale", "unscale_", "clip_grad_norm",
+        "clip_grad_norm_", "clip_gradients", "consolidate_state_dict", "optimizer", "lr",
+        "get_lr", "set_lr", "backward",
+    }
+)  # fmt: skip
+"""What torch's optimizers, and those that wrap or follow them closely, can be asked for."""
 GROUP_SETTINGS = frozenset(
     {"lr", "initial_lr", "lr_scale", "weight_decay", "momentum", "betas", "eps", "name"}
 )

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.knowledge import training
 from trainlint.analysis.ownership import are_apart, may_touch, owners
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.trace import (
@@ -20,7 +22,7 @@ from trainlint.analysis.trace import (
     parts,
     steps,
 )
-from trainlint.analysis.values import Parameters, Tensor, Value, elements
+from trainlint.analysis.values import Parameters, Tensor, Unknown, Value, elements
 
 
 @dataclass(frozen=True)
@@ -104,6 +106,8 @@ def stale_gradients(run: Run) -> Iterator[StaleGradients]:
     if not any(True for _ in events(run.trace, EventKind.BACKWARD)):
         return
     for optimizer in optimizers(run):
+        if is_unlike_torchs(run, optimizer):
+            continue
         protocol = _Accumulation(optimizer)
         is_repeated = _is_called_again_and_again(run) or _is_forgotten(run, optimizer)
         laps = 2 if is_repeated else 1
@@ -166,6 +170,28 @@ def optimizers(run: Run) -> list[Value]:
         if event.target is not None and not isinstance(event.target, Parameters):
             found.setdefault(id(event.target), event.target)
     return list(found.values())
+
+
+def is_unlike_torchs(run: Run, optimizer: Value) -> bool:
+    """Whether an optimizer of an unknown class is used as none of torch's can be.
+
+    ``step`` takes what torch's does not, or it has methods of its own: it may well clear gradients.
+    """
+    unseen = {item for item in elements(optimizer) if isinstance(item, Unknown)}
+    for event in events(run.trace, EventKind.STEP, EventKind.OPAQUE) if unseen else ():
+        node = event.node
+        if not isinstance(node, ast.Call) or unseen.isdisjoint(elements(event.target)):
+            continue
+        if event.kind is EventKind.STEP and not _is_torchs_step(node):
+            return True
+        is_method = event.kind is EventKind.OPAQUE and isinstance(node.func, ast.Attribute)
+        if is_method and node.func.attr not in training.OPTIMIZER_METHODS:  # type: ignore[attr-defined]
+            return True
+    return False
+
+
+def _is_torchs_step(node: ast.Call) -> bool:
+    return all(keyword.arg in ("closure", "optimizer", "model", None) for keyword in node.keywords)
 
 
 def _cleared_outside(run: Run, optimizer: Value, step: Event) -> Event | None:
