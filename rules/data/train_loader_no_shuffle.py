@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from trainlint.analysis import FileModel
 from trainlint.analysis.datasets import (
     draws_at_random,
+    is_made_up,
     is_random_part,
     is_stream,
     purpose_of_dataset,
@@ -149,6 +150,7 @@ def _has_an_order(loader: Loader) -> bool:
             is_stream(dataset)
             or is_random_part(dataset)
             or draws_at_random(dataset)
+            or is_made_up(dataset)
             or _KEEPS_ORDER.search(_description(dataset))
         ):
             return True

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
@@ -24,6 +25,8 @@ from trainlint.analysis.knowledge.training import (
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import identifier, part_of_identifier
+
+_LINES_ABOVE = 3
 
 
 class BestCheckpointWrongCompare(Rule):
@@ -95,7 +98,7 @@ def _what_is_wrong(file: FileModel, pick: Pick) -> str | None:
     """What is wrong with a pick, in words; None where nothing certainly is."""
     way = direction(file, pick.score, pick.best)
     score, best = ast.unparse(pick.score), ast.unparse(pick.best)
-    if way is not None and way != pick.picks:
+    if way is not None and way != pick.picks and not _says_so(file, pick):
         return f"keeps the {pick.picks} `{score}`, which is better when {way}"
     initial = _only_initial_value(file, pick)
     if initial is not None and pick.is_alone and never_passes(initial, pick.picks, way):
@@ -107,6 +110,14 @@ def _what_is_wrong(file: FileModel, pick: Pick) -> str | None:
     if _decides_within_validation(file, pick):
         return f"`{score}` is compared after each batch: a lucky first batch makes the best model"
     return None
+
+
+def _says_so(file: FileModel, pick: Pick) -> bool:
+    """Whether a comment says that what is kept is better: ``# lower is better``."""
+    last = pick.statement.lineno
+    lines = file.source.lines[max(last - 1 - _LINES_ABOVE, 0) : last]
+    said = re.compile(rf"{pick.picks}\s+(is|=|the)\s+better", re.IGNORECASE)
+    return any(said.search(line.partition("#")[2]) for line in lines)
 
 
 def _only_initial_value(file: FileModel, pick: Pick) -> float | None:

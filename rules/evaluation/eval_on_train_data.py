@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.datasets import purpose_of_dataset
+from trainlint.analysis.datasets import is_made_up, purpose_of_dataset
 from trainlint.analysis.knowledge.training import sounds_like_evaluation
 from trainlint.analysis.loaders import Loader, Purpose
 from trainlint.analysis.trace import Event, EventKind, events
@@ -131,6 +131,8 @@ def _is_on_purpose(loader: Loader) -> bool:
 def _walks_training_data(loader: Loader, made: list[Loader]) -> bool:
     dataset = loader.argument("dataset")
     if dataset is None or loader.trains or _is_switched(loader, dataset):
+        return False
+    if any(map(is_made_up, options(dataset))):
         return False
     purpose = purpose_of_dataset(loader)
     if purpose is not None:

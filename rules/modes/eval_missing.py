@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 
 # Generators are sampled with batch statistics by convention (DCGAN, pix2pix).
 _GENERATOR = re.compile(r"^(net)?_?G(_|$)|gen(erator)?s?$|^G[AB_]|decoder$", re.IGNORECASE)
+_SETS_UP = re.compile(r"_*(init|setup|set_up|load|build|prepare|create|make|enter)")
+_SWITCHES = re.compile(r"\.eval\(|\.train\((mode=)?False")
 _ON_PURPOSE = re.compile(
     r"dropout.{0,20}\.train\(|enable_dropout|mc_?dropout|monte.?carlo|mc_?samples|uncertain|bayes"
     r"|update_bn|batch.?stat|adabn|\btent\b|test.time.(training|adapt)",
@@ -114,7 +116,7 @@ def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
         return None
     if moment.mode == EVAL:
         return False
-    is_whole = starts_here and loop.file is found.event.file
+    is_whole = starts_here and loop.file is found.event.file and not _is_set_up_for_it(found)
     is_sure = moment.mode == TRAIN or (moment.mode == ENTRY and is_whole)
     is_meant = (
         moment.gradients is False
@@ -129,6 +131,19 @@ def _may_care(found: ForwardPass) -> bool:
     """Whether modes differ for the model; of one whose class is in sight, that must be seen."""
     cares = is_mode_sensitive(found.model)
     return cares or (cares is None and not isinstance(unwrapped(found.model), Instance))
+
+
+def _is_set_up_for_it(found: ForwardPass) -> bool:
+    """Whether the object whose method starts the run has switched modes when it was made."""
+    root = found.run.root
+    if root is None or root.owner is None:
+        return False
+    return any(
+        _SETS_UP.match(name) and _SWITCHES.search(method.file.segment(method.node))
+        for ancestor in root.owner.ancestors()
+        for name, method in ancestor.own_methods.items()
+        if method is not root
+    )
 
 
 def _is_on_purpose(found: ForwardPass) -> bool:

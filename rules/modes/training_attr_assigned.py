@@ -9,6 +9,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.knowledge.modules import WRAPPERS
 from trainlint.analysis.receivers import (
     assigned_values,
+    is_plain_object,
     last_name,
     receiver_role,
     unchained,
@@ -97,6 +98,8 @@ def _is_network(file: FileModel, owner: ast.expr) -> bool:
     if not is_name_chain(owner) or last_name(owner) in ("self", "cls"):
         return False
     if _LAYER.search(last_name(owner)) or receiver_role(file, owner)[0] is not Role.MODULE:
+        return False
+    if is_plain_object(file, owner):
         return False
     made = [unchained(value) for value in assigned_values(file, owner)]
     return not any(isinstance(value, ast.Call) and _is_layer(file, value) for value in made)

@@ -26,6 +26,7 @@ _EVALUATION_FLAGS = frozenset(
 )
 _TRAIN_IS_SECOND = frozenset({"MNIST", "FashionMNIST", "KMNIST", "CIFAR10", "CIFAR100"})
 _STREAMS = ("torch.utils.data.IterableDataset", "torch.utils.data.ChainDataset", "webdataset.")
+_RANDOM_TENSORS = frozenset({"torch.randn", "torch.rand", "torch.randint"})
 _UNSEEN_ORDER = ("torch.utils.data.random_split",)
 
 
@@ -57,6 +58,18 @@ def is_random_part(value: Value) -> bool:
     """Whether a dataset came out of ``random_split``: its order is random, if always the same."""
     parent = value.parent if isinstance(value, Unknown) else value
     return isinstance(parent, Object) and parent.dotted.startswith(_UNSEEN_ORDER)
+
+
+def is_made_up(value: Value) -> bool:
+    """Whether a dataset holds random numbers: data for a dry run, in no order and of no kind."""
+    return (
+        isinstance(value, Object)
+        and value.dotted == "torch.utils.data.TensorDataset"
+        and any(
+            isinstance(item, Object) and item.dotted in _RANDOM_TENSORS
+            for item in value.arguments[:1]
+        )
+    )
 
 
 def draws_at_random(value: Value) -> bool:

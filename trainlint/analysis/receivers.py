@@ -63,6 +63,26 @@ def receiver_role(file: FileModel, node: ast.expr) -> tuple[Role, bool]:
     return roles.by_name(last_name(node)), False
 
 
+def is_plain_object(file: FileModel, node: ast.expr) -> bool:
+    """Whether an expression holds an object of a class of the project without foreign bases."""
+    classes = [
+        made.func
+        for value in assigned_values(file, node)
+        if isinstance(made := unchained(value), ast.Call)
+    ]
+    if isinstance(node, ast.Name):
+        bound = file.index.bindings(node.id, file.index.scope(node))
+        classes += [
+            item.annotation
+            for item in bound
+            if isinstance(item, ast.arg) and item.annotation is not None
+        ]
+    found = [file.resolve_class(item) for item in classes]
+    return bool(found) and all(
+        item is not None and not any(True for _ in item.external_bases()) for item in found
+    )
+
+
 def made_role(file: FileModel, value: ast.expr) -> Role | None:
     """The part that a newly made object plays: ``torch.optim.SGD(...)``, ``Net().to(device)``."""
     made = unchained(value)

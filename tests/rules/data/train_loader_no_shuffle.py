@@ -176,3 +176,9 @@ class Benchmark:
             x.requires_grad_(True)
             detector(x).sum().backward()
             yield x.grad.norm(), y
+
+
+def dry_run():
+    made_up = TensorDataset(torch.randn(8, 3, 64, 64), torch.randint(0, 3, (8,)))
+    train_loader = DataLoader(made_up, batch_size=4)
+    return {"train_loader": train_loader}

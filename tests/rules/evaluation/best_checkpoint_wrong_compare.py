@@ -259,3 +259,14 @@ def last_one_saved_too(model, epochs, train, validate):
         if loss < best_loss:
             best_loss, waited = loss, 0
             torch.save(model.state_dict(), "best.pt")
+
+
+def private(model, loader, epochs):
+    best_identified = 1.0
+    for _ in range(epochs):
+        train(model)
+        accuracy = identify(model, loader)
+        # Lower is better: nobody is to be recognised.
+        if accuracy < best_identified:
+            best_identified = accuracy
+            torch.save(model.state_dict(), "private.pt")

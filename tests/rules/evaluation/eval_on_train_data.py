@@ -181,3 +181,11 @@ def masks_of_one_graph(data):
     train_loader = NeighborLoader(data, num_neighbors=[10, 10], shuffle=True)
     test_loader = NeighborLoader(data, num_neighbors=[10, 10])
     return train_loader, test_loader
+
+
+def dry_run():
+    x = torch.randn(8, 3, 64, 64)
+    made_up = torch.utils.data.TensorDataset(x, torch.randint(0, 3, (8,)))
+    train_loader = torch.utils.data.DataLoader(made_up, batch_size=4, shuffle=True)
+    val_loader = torch.utils.data.DataLoader(made_up, batch_size=4)
+    return train_loader, val_loader

@@ -581,3 +581,26 @@ def unknown_but_ordinary(model, optimizer, loader, path):
     for x, y in loader:
         F.cross_entropy(model(x), y).backward()  # expect: zero-grad-missing
         optimizer.step()
+
+
+def clear_by_count(model, optimizer, loader, every):
+    taken = 0
+    for x, y in loader:
+        if taken == 0:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        taken += 1
+        if taken < every:
+            continue
+        optimizer.step()
+        taken = 0
+
+
+def clear_once(model, optimizer, loader):
+    taken = 0
+    for x, y in loader:
+        if taken == 0:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()  # expect: zero-grad-missing
+        optimizer.step()
+        taken += 1

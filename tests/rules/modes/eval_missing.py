@@ -582,3 +582,30 @@ def average_in_eval_mode(val_loader):
     with torch.no_grad():
         for x, y in val_loader:
             print((average(x).argmax(1) == y).sum())
+
+
+class Analyzer:
+    """The object is made to evaluate."""
+
+    def __init__(self, model):
+        self.model = model.to("cpu")
+        self.model.eval()
+
+    def score(self, test_loader):
+        hits = 0
+        with torch.no_grad():
+            for x, y in test_loader:
+                hits += (self.model(x).argmax(1) == y).sum().item()
+        return hits
+
+
+class Judge:
+    def __init__(self, model):
+        self.model = model.to("cpu")
+
+    def score(self, test_loader):
+        hits = 0
+        with torch.no_grad():
+            for x, y in test_loader:
+                hits += (self.model(x).argmax(1) == y).sum().item()  # expect: eval-missing
+        return hits

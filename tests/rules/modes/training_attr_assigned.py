@@ -81,3 +81,14 @@ class Detection:
         self.network.training = False
         self.network.eval()
         return [self.network(x) for x in self.loader]
+
+
+class Agent:
+    def __init__(self):
+        self.training = True
+
+
+def play(agent: Agent, model):
+    agent.training = False
+    model.training = False  # expect: training-attr-assigned
+    return agent

@@ -100,3 +100,15 @@ def features(train, test):
     scaler = StandardScaler()
     scaler.fit(train)
     return scaler.transform(test)
+
+
+def critics_in_turn(critics, optimizers, loader, scaler, axes):
+    for x, y in loader:
+        for axis in axes:
+            optimizer = optimizers[axis]
+            optimizer.zero_grad()
+            with torch.autocast("cuda", torch.float16):
+                loss = torch.nn.functional.cross_entropy(critics[axis](x), y)
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+        scaler.update()

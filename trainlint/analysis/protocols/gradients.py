@@ -113,6 +113,8 @@ def stale_gradients(run: Run) -> Iterator[StaleGradients]:
         laps = 2 if is_repeated else 1
         follow(run.trace * laps, protocol, _CLEAN)
         for (step, backward), before in protocol.found.items():
+            if _is_cleared_by_count(run, optimizer, step):
+                continue
             outside = _cleared_outside(run, optimizer, step)
             yield StaleGradients(optimizer, step, before, backward, outside)
 
@@ -192,6 +194,42 @@ def is_unlike_torchs(run: Run, optimizer: Value) -> bool:
 
 def _is_torchs_step(node: ast.Call) -> bool:
     return all(keyword.arg in ("closure", "optimizer", "model", None) for keyword in node.keywords)
+
+
+def _is_cleared_by_count(run: Run, optimizer: Value, step: Event) -> bool:
+    """``if count == 0: optimizer.zero_grad()``, in a loop that sets the count back to 0."""
+    loop = innermost_loop(run.trace, step)
+    if loop is None:
+        return False
+    inside = set(steps(loop.body))
+    return any(
+        event in inside
+        and event.target is not None
+        and not are_apart(event.target, optimizer)
+        and any(_is_set_back(test, loop) for test in _tests_around(event, loop))
+        for event in events(run.trace, EventKind.ZERO_GRAD)
+    )
+
+
+def _tests_around(event: Event, loop: Loop) -> Iterator[ast.expr]:
+    node: ast.AST | None = event.node
+    while node is not None and node is not loop.node:
+        node = event.file.index.parents.get(node)
+        if isinstance(node, ast.If):
+            yield node.test
+
+
+def _is_set_back(test: ast.expr, loop: Loop) -> bool:
+    """Whether a test compares a variable with a constant that the loop assigns to it."""
+    if not (isinstance(test, ast.Compare) and isinstance(test.ops[0], ast.Eq)):
+        return False
+    reset = (ast.unparse(test.left), ast.unparse(test.comparators[0]))
+    return isinstance(test.comparators[0], ast.Constant) and any(
+        (ast.unparse(target), ast.unparse(statement.value)) == reset
+        for statement in ast.walk(loop.node)
+        if isinstance(statement, ast.Assign)
+        for target in statement.targets
+    )
 
 
 def _cleared_outside(run: Run, optimizer: Value, step: Event) -> Event | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
@@ -10,6 +11,7 @@ from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.ownership import may_touch
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.protocols.gradients import innermost_loop
+from trainlint.analysis.receivers import assigned_values
 from trainlint.analysis.trace import Event, EventKind, Loop, Trace, events, steps
 from trainlint.analysis.values import Constant, Object, Tensor, Value, elements, options, overlaps
 
@@ -177,8 +179,19 @@ def steps_without_update(run: Run) -> Iterator[Event]:
     follow(run.trace, protocol, frozenset())
     for event in protocol.repeated:
         loop = innermost_loop(run.trace, event)
-        if loop is not None and not _updates(loop, event):
+        if loop is not None and not _updates(loop, event) and not _is_anothers_turn(event):
             yield event
+
+
+def _is_anothers_turn(step: Event) -> bool:
+    """Whether each lap takes its own optimizer out of a container: ``optimizers[name]``."""
+    if not isinstance(step.node, ast.Call) or not step.node.args:
+        return False
+    given = step.node.args[0]
+    return any(
+        isinstance(value, ast.Subscript) and not isinstance(value.slice, ast.Constant)
+        for value in (given, *assigned_values(step.file, given))
+    )
 
 
 def _updates(loop: Loop, step: Event) -> bool:
