@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn
+from rich.table import Column
 
 from trainlint.cli.faults import UsageFault
 from trainlint.runtime.judge import judge
@@ -21,6 +22,13 @@ from trainlint.runtime.report.terminal import print_report
 from trainlint.runtime.static import CheckFailedError, compare
 
 BROKEN = 2
+# What each phase is called while it runs.
+PHASES = {
+    "observe": "observing",
+    "fixed": "one batch again",
+    "zeroed": "inputs zeroed",
+    "replay": "replaying",
+}
 
 
 class ProbeProgress:
@@ -28,15 +36,15 @@ class ProbeProgress:
 
     def __init__(self, console: Console) -> None:
         self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            TextColumn("{task.completed:.0f}/{task.total:.0f} {task.fields[loss]}"),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
+            BarColumn(bar_width=None),
+            TextColumn("{task.fields[said]}", table_column=Column(no_wrap=True)),
             console=console,
             transient=True,
+            expand=True,
             disable=not console.is_terminal,
         )
-        self._phase = ""
-        self._task = self._bar.add_task("starting", total=1, loss="")
+        self._task = self._bar.add_task("starting", total=None, said="")
 
     def __enter__(self) -> ProbeProgress:
         self._bar.start()
@@ -46,11 +54,15 @@ class ProbeProgress:
         self._bar.stop()
 
     def __call__(self, phase: str, said: str) -> None:
-        """Show what a child last said: step, total and loss."""
-        words = said.split()
-        step, total = (int(words[0]), int(words[1])) if len(words) > 1 else (0, 1)
-        loss = f"loss {words[2]}" if len(words) > 2 else ""
-        self._bar.update(self._task, description=phase, completed=step, total=total, loss=loss)
+        """Show what a child last said: step, total and loss; the bar swings until it speaks."""
+        step, total, loss = (*said.split(), "", "", "")[:3]
+        self._bar.update(
+            self._task,
+            description=PHASES[phase],
+            completed=int(step or 0),
+            total=int(total) if total else None,
+            said=f"step {step}/{total}{loss and f'  loss {loss}'}" if total else "",
+        )
 
 
 @click.command(context_settings={"allow_interspersed_args": False})
@@ -60,6 +72,7 @@ class ProbeProgress:
 @click.option("--timeout", default=120.0, show_default=True, help="Seconds without a step: hung.")
 @click.option("--no-fixed-batch", is_flag=True, help="Skip the fixed-batch phase and its control.")
 @click.option("--no-extra", is_flag=True, help="Skip the extra forwards on a copy of the model.")
+@click.option("--no-replay", is_flag=True, help="Do not replay a step that was not finite.")
 @click.option("--keep-compile", is_flag=True, help="Keep torch.compile; only step-level checks.")
 @click.option("--show-output", is_flag=True, help="Show the script's own output.")
 @click.option("--check", is_flag=True, help="Also run the static rules, and compare.")
@@ -85,6 +98,7 @@ def probe(
     timeout: float,
     no_fixed_batch: bool,
     no_extra: bool,
+    no_replay: bool,
     keep_compile: bool,
     show_output: bool,
     check: bool,
@@ -112,6 +126,7 @@ def probe(
         timeout=timeout,
         fixed=not no_fixed_batch,
         extra=not no_extra,
+        replay=not no_replay,
         keep_compile=keep_compile,
         show_output=show_output,
         folder=folder,

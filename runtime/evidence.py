@@ -33,6 +33,17 @@ class Evidence:
         return self.observe if self.observe is not None else Trace()
 
     @property
+    def no_step(self) -> str:
+        """What is said of a script in which no optimizer stepped."""
+        passes = len(self.trace.backwards)
+        if passes:
+            return f"no optimizer step was seen, only backward passes ({passes})"
+        return (
+            "no optimizer step and no backward pass was seen "
+            "(torch.func, and programs that the script runs, are not followed)"
+        )
+
+    @property
     def ending(self) -> tuple[int, Ending]:
         """The rank that broke first, if any did, and its end; otherwise this rank's own."""
         own = self.trace

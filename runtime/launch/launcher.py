@@ -42,6 +42,7 @@ class ProbeSettings:
     timeout: float = 120.0
     fixed: bool = True
     extra: bool = True
+    replay: bool = True
     keep_compile: bool = False
     show_output: bool = False
     folder: str | None = None
@@ -127,7 +128,9 @@ class Launcher:
             evidence.skipped["fixed batch"] = "the script runs on several ranks"
             return
         bad = first_bad_step(evidence.observe)
-        if bad is not None:
+        if bad is not None and not settings.replay:
+            evidence.skipped["replay"] = "it was switched off"
+        elif bad is not None:
             evidence.replay = self._child(home, "replay", bad + 2, replay_from=max(0, bad - 1))
         reason = self._why_not_fixed()
         if reason:
@@ -142,7 +145,7 @@ class Launcher:
         if not self.settings.fixed:
             return "it was switched off"
         if observe is None or not observe.steps:
-            return "no optimizer step was seen"
+            return self.evidence.no_step
         if observe.ending.kind in BROKEN:
             return f"the script {observe.ending.kind}"
         if len({s.optimizer for s in observe.steps}) > 1:

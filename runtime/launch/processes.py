@@ -124,7 +124,7 @@ def _follow(
     said = ""
     while (code := home.exit_code(pid, POLL_SECONDS)) is None:
         news = _read(spec.progress_path)
-        if news != said:
+        if news and news != said:  # empty while it is written anew
             said, last_news = news, time.monotonic()
         watch(said)
         if time.monotonic() - last_news > timeout:

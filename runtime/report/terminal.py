@@ -23,8 +23,6 @@ _HEADLINES = {
     "fix before training": "bold red",
 }
 TRACEBACK_LINES = 12
-# The one reason that matters where nothing was trained; --verbose has the others.
-NO_STEP = "no optimizer step was seen"
 
 
 def print_report(report: Report, console: Console, verbose: bool = False) -> None:
@@ -41,7 +39,8 @@ def print_report(report: Report, console: Console, verbose: bool = False) -> Non
     _print_static(report.static, console)
     entries = report.verdict.not_checked
     if not report.evidence.trace.steps and not verbose:
-        entries = [NotChecked("", NO_STEP) for _ in entries]
+        # The one reason that matters; --verbose has the others.
+        entries = [NotChecked("", report.evidence.no_step) for _ in entries]
     _print_not_checked(entries, report.evidence.skipped, console, verbose)
     _print_notes(report.evidence.trace, console)
     _print_files(report.evidence.trace, console)
