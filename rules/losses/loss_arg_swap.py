@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.analysis.knowledge.losses import KL_DIV
 from trainlint.analysis.loss_calls import LOSS_CALL, LossCall
-from trainlint.analysis.loss_sides import Side, evidence_of, is_detached_output
+from trainlint.analysis.loss_sides import (
+    Side,
+    are_classes_first,
+    evidence_of,
+    is_detached_output,
+)
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 
@@ -83,6 +88,8 @@ def _is_swapped(call: LossCall) -> bool:
         return False
     if _may_be_symmetric(call) and is_detached_output(call.input):
         return False
+    if are_classes_first(call):
+        return True
     first, second = evidence_of(call, 0), evidence_of(call, call.kind.target_position)
     if first.is_weak and second.by_flow is None:
         return False

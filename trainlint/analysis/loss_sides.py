@@ -8,8 +8,10 @@ import re
 from dataclasses import dataclass
 
 from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.knowledge.losses import CROSS_ENTROPY, KL_DIV, NLL
 from trainlint.analysis.loss_calls import LossCall
-from trainlint.analysis.values import Tensor, Value, options
+from trainlint.analysis.tensor_expressions import is_integer
+from trainlint.analysis.values import Object, Tensor, Value, options
 
 
 class Side(enum.Enum):
@@ -42,6 +44,7 @@ class Evidence:
         return self.by_name or self.by_flow
 
 
+_NEW_DATA = frozenset(f"torch.{name}" for name in ("zeros", "ones", "zeros_like", "ones_like"))
 _PREDICTION = re.compile(
     r"(^|_)(pred|preds|predicted|prediction|predictions|logit|logits|output|outputs|out|recon|recons|"
     r"reconstruction|reconstructed|yhat)(_|\d|$)|^y_?hat|_hat$",
@@ -56,9 +59,29 @@ _EITHER = re.compile(r"^(y|ys|yb|out|outs)$", re.IGNORECASE)
 
 def evidence_of(call: LossCall, position: int) -> Evidence:
     """What is known about a positional argument of a loss."""
-    flow = _by_flow(call.input if position == 0 else call.target)
+    flow = _side_of_flow(call, call.input if position == 0 else call.target)
     name = _name(call.file, call.node.args[position])
     return Evidence(_by_name(name), flow, flow is None and bool(_EITHER.search(name)))
+
+
+def are_classes_first(call: LossCall) -> bool:
+    """Whether a loss over classes certainly gets their indices first, or scores second.
+
+    Indices are integers, which no prediction is. Scores straight out of a linear layer are neither
+    indices nor probabilities; nor is an output that is called one and carries a graph.
+    """
+    if call.kind not in (CROSS_ENTROPY, NLL):
+        return False
+    first, second = call.node.args[0], call.node.args[call.kind.target_position]
+    if is_integer(call.file, first):
+        return not is_integer(call.file, second)
+    given, target = evidence_of(call, 0), evidence_of(call, call.kind.target_position)
+    if Side.PREDICTION in (given.by_name, given.by_flow) or target.by_name is Side.TARGET:
+        return False
+    activations = {getattr(item, "activation", None) for item in options(call.target)}
+    if activations == {"linear"} or (call.kind is NLL and activations == {"log_softmax"}):
+        return True
+    return target.by_name is target.by_flow is Side.PREDICTION
 
 
 def is_detached_output(value: Value) -> bool:
@@ -67,6 +90,15 @@ def is_detached_output(value: Value) -> bool:
         isinstance(item, Tensor) and item.detached and "model" in item.origins
         for item in options(value)
     )
+
+
+def _side_of_flow(call: LossCall, value: Value) -> Side | None:
+    """New data, as of ``torch.zeros``, is a target, where the sides of the loss differ at all."""
+    found = list(options(value))
+    is_new = all(isinstance(item, Object) and item.dotted in _NEW_DATA for item in found)
+    if is_new and not call.kind.symmetric and call.kind is not KL_DIV:
+        return Side.TARGET
+    return _by_flow(value)
 
 
 def _by_flow(value: Value) -> Side | None:
@@ -90,7 +122,11 @@ def _by_name(name: str) -> Side | None:
 
 
 def _name(file: FileModel, node: ast.expr) -> str:
-    """The name that a value goes by, below casts, views and items."""
+    """The name that a value goes by, below casts, views, items, scaling and joining."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, (ast.Mult, ast.Div)):
+        return _telling_name(file, [node.left, node.right])
+    if isinstance(node, (ast.List, ast.Tuple)):
+        return _telling_name(file, node.elts)
     if isinstance(node, ast.Name):
         return node.id
     if isinstance(node, ast.Attribute):
@@ -107,6 +143,12 @@ def _name(file: FileModel, node: ast.expr) -> str:
         if isinstance(node.func, ast.Attribute) and node.func.attr in _VIEWS:
             return _name(file, node.func.value)
     return ""
+
+
+def _telling_name(file: FileModel, parts: list[ast.expr]) -> str:
+    """The first name that speaks of a side, if no other speaks of the other one."""
+    telling = [name for part in parts if _by_name(name := _name(file, part)) is not None]
+    return telling[0] if len({_by_name(name) for name in telling}) == 1 else ""
 
 
 _VIEWS = frozenset(

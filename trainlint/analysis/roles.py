@@ -106,6 +106,15 @@ def by_name(name: str) -> Role:
     return Role.OTHER
 
 
+def unseen_result(callee: str) -> Unknown:
+    """What a function or method of this name returns, where nobody looks inside.
+
+    Its name stands for the result where it says a part, as ``build_optimizer`` does; what
+    ``get_model`` returns is named by the variable that takes it.
+    """
+    return Unknown(hint=callee if by_name(callee) is not Role.OTHER else "")
+
+
 def of_library_class(dotted: str) -> Role | None:
     """The part that objects of a known library's class, or results of its function, play."""
     if dotted in losses.LOSS_MODULES:

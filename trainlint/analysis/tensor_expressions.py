@@ -28,6 +28,15 @@ _KEEPS_TENSOR = frozenset(
         "expand", "div", "mul", "flatten", "t", "requires_grad_",
     }
 )  # fmt: skip
+_MAKE_INTEGERS = frozenset(
+    {"torch.randint", "torch.randperm", "torch.argmax", "torch.arange", "torch.LongTensor"}
+)
+_KEEPS_TYPE = frozenset(
+    {
+        "cuda", "cpu", "view", "reshape", "unsqueeze", "squeeze", "permute", "transpose", "roll",
+        "contiguous", "clone", "detach", "repeat", "expand", "flatten", "t",
+    }
+)  # fmt: skip
 _WALKERS = frozenset({"enumerate", "tqdm"})
 _TENSOR_TYPES = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTensor"})
 
@@ -48,6 +57,32 @@ def is_tensor(file: FileModel, node: ast.expr) -> bool:
     return bool(values) and all(
         isinstance(value, ast.Call) and _makes_tensor(file, value) for value in values
     )
+
+
+def is_integer(file: FileModel, node: ast.expr) -> bool:
+    """Whether an expression certainly is a tensor of integers: all that the file assigns to it."""
+    if isinstance(node, ast.Name):
+        values = [
+            assigned_at(file, item) for item in file.index.bindings(node.id, file.index.scope(node))
+        ]
+        return bool(values) and all(
+            isinstance(value, ast.Call) and is_integer(file, value) for value in values
+        )
+    if not isinstance(node, ast.Call):
+        return False
+    dtype = next((item.value for item in node.keywords if item.arg == "dtype"), None)
+    if dtype is not None:
+        return file.qualified(dtype) in ("torch.long", "torch.int64")
+    if file.qualified(node.func) in _MAKE_INTEGERS:
+        return not any(
+            isinstance(item, ast.Constant) and isinstance(item.value, float)
+            for item in ast.walk(node)
+        )
+    if not isinstance(node.func, ast.Attribute):
+        return False
+    if node.func.attr in ("long", "argmax"):
+        return True
+    return node.func.attr in _KEEPS_TYPE and is_integer(file, node.func.value)
 
 
 def _makes_tensor(file: FileModel, call: ast.Call) -> bool:

@@ -157,3 +157,45 @@ def one_of_two_wrapped(loader, use_sync: bool):
     for x, y in loader:
         optimizer.zero_grad()
         F.mse_loss(wrapped(x), y).backward()  # expect: optimizer-step-missing
+
+
+# Who gets hold of an optimizer before the loop, and is not called in it, steps nothing there.
+
+
+def wrapped_before(model, loader, engine, epochs: int):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    optimizer = engine.make_private(model, optimizer)
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()  # expect: optimizer-step-missing
+        print(engine.get_epsilon(epoch))
+
+
+def stepped_by_what_was_made_of_it(model, loader, make_stepper):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    stepper = make_stepper(optimizer)
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        stepper.update()
+
+
+class Agent:
+    """The network keeps its optimizer; a method of it that speaks of no update only runs it."""
+
+    def train(self, buffer):
+        self.policy.set_training_mode(True)
+        for data in buffer.get():
+            values, log_probability = self.policy.evaluate_actions(data.observations, data.actions)
+            loss = F.mse_loss(values, data.returns) - log_probability.mean()
+            self.policy.optimizer.zero_grad()
+            loss.backward()  # expect: optimizer-step-missing
+
+    def learn(self, buffer):
+        for data in buffer.get():
+            loss = F.mse_loss(self.policy.evaluate_actions(data.observations), data.returns)
+            self.policy.optimizer.zero_grad()
+            loss.backward()
+            self.policy.apply_gradients()

@@ -216,3 +216,61 @@ def epochs(model, optimizer, loader, valid_loader):
             run_phase("train", model, optimizer, valid_loader)
         with torch.no_grad():  # expect: training-under-no-grad
             run_anything(model, optimizer, valid_loader, True)
+
+
+# A loss computed under the decorator has no graph, wherever its parts come from.
+
+
+class ActorCritic:
+    @torch.no_grad()  # expect: training-under-no-grad
+    def update_temperature(self, log_alpha, entropy_gap):
+        alpha_loss = -(log_alpha * entropy_gap).mean()
+        self.optimizer.zero_grad()
+        alpha_loss.backward()
+        self.optimizer.step()
+
+    @torch.no_grad()  # expect: training-under-no-grad
+    def finish_episode(self, policy):
+        policy_loss = []
+        for log_probability, reward in zip(policy.saved, policy.rewards):
+            policy_loss.append(-log_probability * reward)
+        policy_loss = torch.cat(policy_loss).sum()
+        policy_loss.backward()
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def step_with_a_given_loss(self, output):
+        loss = output.loss
+        loss.backward()
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def step_with_a_closure(self, closure):
+        with torch.enable_grad():
+            loss = closure() / 2
+            loss.backward()
+        self.optimizer.step()
+
+    @torch.no_grad()
+    def step_with_an_unseen_loss(self, make_loss):
+        loss = make_loss()
+        loss.backward()
+
+
+class Plugin:
+    """The model and its loss hang on an object that nobody sees being made."""
+
+    @torch.no_grad()  # expect: training-under-no-grad
+    def before_iteration(self, strategy):
+        strategy.model.train()
+        output = strategy.model(self.x)
+        loss = strategy._criterion(output, self.y)
+        loss.backward()
+
+
+@torch.no_grad()  # expect: training-under-no-grad
+def step_on_named_output(model: torch.nn.Module, criterion, optimizer, batch):
+    outputs = model(batch["ids"])
+    loss = criterion(outputs.logits, batch["label"])
+    loss.backward()
+    optimizer.step()

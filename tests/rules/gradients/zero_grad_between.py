@@ -110,3 +110,33 @@ def sharpness_aware(model, loader, optimizer):
         optimizer.first_step(zero_grad=True)
         F.mse_loss(model(x), y).backward()
         optimizer.second_step(zero_grad=True)
+
+
+class Agent:
+    """What is stepped and cleared hangs on a network that unseen code makes, in two ways."""
+
+    def __init__(self, policy_class, is_recurrent):
+        self.policy = policy_class(8)
+        if is_recurrent:
+            self.policy = policy_class(16)
+
+    def train(self, buffer):
+        for data in buffer.get():
+            values = self.policy.evaluate_actions(data.observations)
+            loss = F.mse_loss(values, data.returns)
+            loss.backward()
+            self.policy.optimizer.zero_grad()  # expect: zero-grad-between
+            self.policy.optimizer.step()
+
+    def train_right(self, buffer):
+        for data in buffer.get():
+            values = self.policy.evaluate_actions(data.observations)
+            self.policy.optimizer.zero_grad()
+            F.mse_loss(values, data.returns).backward()
+            self.policy.optimizer.step()
+
+    def computed_by_the_network(self, buffer):
+        for data in buffer.get():
+            self.policy.optimizer.zero_grad()
+            self.policy.compute_gradients(data)
+            self.policy.optimizer.step()

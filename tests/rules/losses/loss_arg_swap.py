@@ -116,3 +116,60 @@ def faithfulness(explainer, x):
     y_hat = explainer.get_masked_prediction(x)
     divergence = F.kl_div(y.log(), y_hat, reduction="batchmean")
     return divergence + F.binary_cross_entropy(y, y_hat)
+
+
+# Classes: integers come second, scores first, whatever the other side is.
+
+
+def next_token(rows):
+    model = nn.Linear(8, 100)
+    logits = model(rows[:, :-1])
+    wrong = F.cross_entropy(rows[:, 1:].flatten(), logits.flatten(0, 1))  # expect: loss-arg-swap
+    return wrong + F.cross_entropy(logits.flatten(0, 1), rows[:, 1:].flatten())
+
+
+def twins_of(similarity, count):
+    twins = torch.arange(2 * count).roll(count)
+    loss = F.cross_entropy(twins, similarity)  # expect: loss-arg-swap
+    return loss + F.cross_entropy(similarity, twins)
+
+
+def first_of_each(rows, device):
+    first = torch.zeros(len(rows), device=device, dtype=torch.long)
+    loss = F.cross_entropy(first, rows)  # expect: loss-arg-swap
+    return loss + F.cross_entropy(rows, first) + F.cross_entropy(first, torch.argmax(rows, 1))
+
+
+def of_log_probabilities(model, states, act):
+    scores = F.log_softmax(model(states), dim=-1)
+    loss = F.nll_loss(act, scores)  # expect: loss-arg-swap
+    return loss + F.nll_loss(scores, act)
+
+
+def mutual_learning(first, second, x):
+    """Each network's probabilities are the other's soft target."""
+    return F.cross_entropy(first(x), second(x).softmax(1)) + F.cross_entropy(second(x), first(x))
+
+
+def soft_targets(scores, teacher, x):
+    with torch.no_grad():
+        probabilities = teacher(x)
+    return F.cross_entropy(scores, probabilities)
+
+
+# New data is a target, and names show through scaling and joining.
+
+
+def adversarial_with_ones(discriminator, images):
+    real, fake = torch.ones(len(images), 1), torch.zeros(len(images), 1)
+    loss = F.binary_cross_entropy(real, discriminator(images))  # expect: loss-arg-swap
+    loss = loss + F.mse_loss(fake, discriminator(images))
+    return loss + F.binary_cross_entropy(discriminator(images), fake)
+
+
+def joined_and_scaled(clicked_target, other_target, scores_pred, temperature, labels, logits):
+    loss = F.binary_cross_entropy(  # expect: loss-arg-swap
+        torch.cat([clicked_target, other_target]), scores_pred
+    )
+    loss += F.cross_entropy(labels, temperature * logits)  # expect: loss-arg-swap
+    return loss + F.cross_entropy(logits / temperature, labels)

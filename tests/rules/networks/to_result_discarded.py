@@ -1,6 +1,7 @@
 import torch
 import torchvision.transforms as T
 from torch import nn
+from tqdm import tqdm
 
 
 class Positions(nn.Module):
@@ -80,3 +81,12 @@ def module_or_tensor(flag, device):
     thing.to(device)
     layer = nn.Linear(3, 3)
     layer.half()
+
+
+def with_a_progress_bar(model, train_loader, device):
+    for i, (images, target) in enumerate(tqdm(train_loader)):
+        images.to(device)  # expect: to-result-discarded
+        target = target.to(device)
+        print(i, model(images), target)
+    for batch in tqdm(train_loader):
+        batch.to(device)

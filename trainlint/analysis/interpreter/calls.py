@@ -18,7 +18,7 @@ from trainlint.analysis.interpreter.scopes import decorator_scopes
 from trainlint.analysis.knowledge.training import looks_like_constructor
 from trainlint.analysis.receivers import last_name
 from trainlint.analysis.relevance import is_plain, matters, speaks_of_training
-from trainlint.analysis.roles import Role, by_name, has_role
+from trainlint.analysis.roles import Role, has_role, unseen_result
 from trainlint.analysis.trace import Branch, Call, EventKind, Scope, Trace
 from trainlint.analysis.values import (
     Choice,
@@ -125,24 +125,14 @@ def run_function(
     if definition.is_generator and isinstance(node, ast.Call):
         return Generator(function, list(arguments), keywords, node)
     if _is_irrelevant(function, arguments, keywords):
-        return _unseen_result(definition)
+        return unseen_result(definition.name)
     too_deep = definition in machine.active or len(machine.active) >= MAX_CALL_DEPTH
     if too_deep or machine.exhausted:
         held = (*arguments, *keywords.values(), *([function.receiver] if function.receiver else []))
         machine.emit(EventKind.OPAQUE, node, function, held)
-        return _unseen_result(definition)
+        return unseen_result(definition.name)
     environment = bound_parameters(machine, function, arguments, keywords)
     return run_body(machine, function, environment, node)
-
-
-def _unseen_result(definition: FunctionDefinition) -> Unknown:
-    """What a function that is not followed returns.
-
-    Its name stands for the result where it says a part, as ``build_optimizer`` does; what
-    ``get_model`` returns is named by the variable that takes it.
-    """
-    says_part = by_name(definition.name) is not Role.OTHER
-    return Unknown(hint=definition.name if says_part else "")
 
 
 def _is_irrelevant(

@@ -14,7 +14,15 @@ from trainlint.analysis.interpreter.machine import Machine
 from trainlint.analysis.interpreter.module_calls import call_module, loss_value
 from trainlint.analysis.knowledge import modules, tensors, training
 from trainlint.analysis.knowledge.libraries import BYSTANDERS
-from trainlint.analysis.roles import Role, by_name, has_role, of_class, role, unwrapped
+from trainlint.analysis.roles import (
+    Role,
+    by_name,
+    has_role,
+    of_class,
+    role,
+    unseen_result,
+    unwrapped,
+)
 from trainlint.analysis.trace import Branch, EventKind, Trace
 from trainlint.analysis.values import (
     Choice,
@@ -630,7 +638,7 @@ def _unseen(call: MethodCall) -> Value:
     if isinstance(receiver, External) or _is_new_data(receiver):
         return Unknown()
     call.machine.emit(EventKind.OPAQUE, call.node, receiver, call.everything)
-    return Unknown(hint=name)
+    return unseen_result(name)
 
 
 def _of_text(text: Constant, name: str, arguments: list[Value]) -> Value:
