@@ -71,17 +71,12 @@ class AutocastWrapsBackward(Rule):
         for run in file.runs:
             for event, scope in autocast_around(run.trace, EventKind.BACKWARD):
                 is_active = precision(scope) != OFF and scope.kind == "autocast"
-                if event.file is file and is_active and _is_torch(scope.node):
+                if event.file is file and is_active:
                     yield self.report(
                         event.node,
                         "this backward pass runs under autocast, which is for the forward pass",
                         repair=_repair(file, event.node),
                     )
-
-
-def _is_torch(context: ast.AST) -> bool:
-    """Frameworks' own contexts may know what they do."""
-    return "accelerator" not in ast.unparse(context)
 
 
 def _repair(file: FileModel, backward: ast.AST) -> Repair | None:

@@ -47,3 +47,15 @@ def switched_off(model, optimizer, criterion, loader):
         with autocast(enabled=False):
             criterion(model(x), y).backward()
         optimizer.step()
+
+
+def through_accelerate(accelerator, model, optimizer, criterion, loader):
+    for x, y in loader:
+        optimizer.zero_grad()
+        with accelerator.autocast():
+            loss = criterion(model(x), y)
+            accelerator.backward(loss)  # expect: autocast-wraps-backward
+        optimizer.step()
+        with accelerator.autocast():
+            loss = criterion(model(x), y)
+        accelerator.backward(loss)
