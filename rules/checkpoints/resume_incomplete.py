@@ -74,7 +74,11 @@ class ResumeIncomplete(Rule):
 
     code = "TLC006"
     severity = Severity.WARNING
-    scout = identifier("load_state_dict") & part_of_identifier("backward") & text("load(")
+    scout = (
+        identifier("load_state_dict")
+        & part_of_identifier("backward", "sched", "caler")
+        & text("load(")
+    )
     help = "save and load the `state_dict()` of everything that has one, and the epoch"
 
     def check(self, file: FileModel) -> Iterator[Report]:

@@ -45,10 +45,15 @@ class Resume:
 
 
 def resumes(file: FileModel) -> Iterator[Resume]:
-    """All places of a file that trains where a checkpoint is loaded to go on with training."""
+    """All places of a file where a checkpoint is loaded to go on with training.
+
+    The file trains, or restores what only training has a use for: a schedule, a gradient scaler.
+    """
     made = _made_parts(file)
-    if Role.OPTIMIZER not in made or not _trains(file):
+    if Role.OPTIMIZER not in made and not _saves_optimizer(file):
         return
+    made.setdefault(Role.OPTIMIZER, [])
+    is_for_training = _trains(file)
     seen: set[ast.AST | None] = set()
     for load in checkpoint_loads(file):
         function = file.index.enclosing_function(load)
@@ -56,7 +61,7 @@ def resumes(file: FileModel) -> Iterator[Resume]:
             continue
         seen.add(function)
         restored = _restored_parts(file, load)
-        if restored is not None:
+        if restored is not None and (is_for_training or restored & {Role.SCHEDULER, Role.SCALER}):
             missing = tuple(
                 role
                 for role in _STATEFUL
@@ -99,15 +104,41 @@ def _goes_on(file: FileModel, load: ast.Call) -> bool:
 def _counts_on(file: FileModel, load: ast.Call) -> bool:
     """``start_epoch = checkpoint["epoch"]``, and a loop that starts at a number."""
     name = bound_name(file, load)
-    counts = any(
-        _COUNTER.search(key) and isinstance(file.index.statement(node), ast.Assign)
+    counters = [
+        statement
         for node, key in _reads(file, load, name)
-    )
-    return counts and any(
+        if _COUNTER.search(key) and isinstance(statement := file.index.statement(node), ast.Assign)
+    ]
+    if any(_goes_on_while(file, statement) for statement in counters):
+        return True
+    return any(_starts_a_range(file, statement) for statement in counters)
+
+
+def _starts_a_range(file: FileModel, counter: ast.Assign) -> bool:
+    """``start_epoch = checkpoint["epoch"] + 1``, and somewhere ``range(start_epoch, epochs)``.
+
+    Under another name it has to be in the same function.
+    """
+    name, function = last_name(counter.targets[0]), file.index.enclosing_function(counter)
+    return any(
         last_name(call) in ("range", "trange")
         and len(call.args) > 1
-        and _COUNTER.search(ast.unparse(call.args[0]))
+        and _COUNTER.search(start := ast.unparse(call.args[0]))
+        and (name in start or file.index.enclosing_function(call) is function)
         for call in file.nodes(ast.Call)
+    )
+
+
+def _goes_on_while(file: FileModel, counter: ast.Assign) -> bool:
+    """``step = checkpoint["step"]``, and then ``while step < total:``."""
+    target, function = counter.targets[0], file.index.enclosing_function(counter)
+    return isinstance(target, ast.Name) and any(
+        isinstance(loop.test, ast.Compare)
+        and isinstance(loop.test.left, ast.Name)
+        and loop.test.left.id == target.id
+        and loop.lineno > counter.lineno
+        and file.index.enclosing_function(loop) is function
+        for loop in file.nodes(ast.While)
     )
 
 
@@ -167,10 +198,21 @@ def _is_weights(call: ast.Call) -> bool:
 def _is_handed_on(file: FileModel, load: ast.Call, name: str) -> bool:
     """Whether the whole checkpoint goes to code that may restore more from it."""
     function = file.index.enclosing_function(load)
-    for use in file.nodes(ast.Name):
-        if use.id != name or file.index.enclosing_function(use) is not function:
-            continue
+    mentions = [
+        use
+        for use in file.nodes(ast.Name)
+        if use.id == name and file.index.enclosing_function(use) is function
+    ]
+    rebound = [
+        use.lineno
+        for use in mentions
+        if isinstance(use.ctx, ast.Store) and use.lineno > (load.end_lineno or load.lineno)
+    ]
+    end = min(rebound, default=len(file.source.lines) + 1)
+    for use in mentions:
         parent = file.index.parents.get(use)
+        if use.lineno > end:
+            continue
         if isinstance(parent, ast.Return):
             return True
         is_argument = (
@@ -184,7 +226,7 @@ def _is_handed_on(file: FileModel, load: ast.Call, name: str) -> bool:
 def _needs_no_state(file: FileModel, role: Role, made: list[ast.expr]) -> bool:
     """Plain SGD has none; a schedule may be told, or replay, the epoch."""
     if role is Role.OPTIMIZER:
-        return all(
+        return bool(made) and all(
             isinstance(item, ast.Call)
             and last_name(item) == "SGD"
             and "momentum" not in ast.unparse(item)

@@ -39,7 +39,32 @@ def resume_beside_an_average(args, model, loader, average):
         torch.save({**state, "optimizer": optimizer.state_dict()}, "last.pt")
 
 
+def go_on_while(model, loader, path, total):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    step = 0
+    if path is not None:
+        state = torch.load(path, map_location="cpu")  # expect: resume-incomplete
+        model.load_state_dict(state["model"])
+        step = state["step"]
+    while step < total:
+        for x, y in loader:
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            step += 1
+        state = {"model": model.state_dict(), "optimizer": optimizer.state_dict(), "step": step}
+        torch.save(state, "last.pt")
+
+
 # What is right.
+
+
+def report_while_it_lasts(model, path, images):
+    checkpoint = torch.load(path, map_location="cpu")
+    model.load_state_dict(checkpoint["model"])
+    step = checkpoint["step"]
+    print("from step", step)
+    return model(images)
 
 
 def start_from_other_weights(model, path):
