@@ -23,6 +23,7 @@ from trainlint.scout import part_of_identifier, pattern
 
 if TYPE_CHECKING:
     from trainlint.analysis.definitions import FunctionDefinition
+    from trainlint.analysis.index import Function
     from trainlint.analysis.interpreter.runs import Run
     from trainlint.fixing import Editor
 
@@ -67,8 +68,9 @@ class ZeroGradMissing(Rule):
     ```
 
     ## Fix safety
-    The fix is unsafe: it clears the gradients at the start of each lap of the loop, which is wrong
-    where gradients are meant to add up over several laps.
+    The fix is unsafe: it clears the gradients at the start of each lap of the loop, or before the
+    backward pass of a framework's `training_step`, which is wrong where gradients are meant to add
+    up over several of them.
 
     ## References
     - [torch.optim.Optimizer.zero_grad](https://docs.pytorch.org/docs/stable/generated/torch.optim.Optimizer.zero_grad.html)
@@ -132,20 +134,27 @@ def _message(stale: StaleGradients) -> str:
 
 
 def _repair(file: FileModel, run: Run, stale: StaleGradients) -> Repair | None:
-    loop, step = _loop_around(file, stale), stale.step.node
-    if loop is None or len(optimizers(run)) > 1 or _ACCUMULATES.search(file.segment(loop)):
+    lap, step = _loop_around(file, stale) or _training_step(file, stale), stale.step.node
+    if lap is None or len(optimizers(run)) > 1 or _ACCUMULATES.search(file.segment(lap)):
         return None
     assert isinstance(step, ast.Call)
     receiver = getattr(step.func, "value", step)
     by_scaler = bool(step.args) and looks_like_scaler(last_name(receiver))
     optimizer = step.args[0] if by_scaler else receiver
-    if not is_name_chain(optimizer):
+    backward = file.index.statement(stale.backward.node)
+    is_loop = isinstance(lap, (ast.For, ast.While))
+    if not is_name_chain(optimizer) or not (is_loop or _is_bound_before(file, optimizer, backward)):
         return None
 
     def clear(editor: Editor) -> None:
-        editor.insert_first(loop, f"{editor.source(optimizer)}.zero_grad()")
+        code = f"{editor.source(optimizer)}.zero_grad()"
+        if isinstance(lap, (ast.For, ast.While)):
+            editor.insert_first(lap, code)
+        else:
+            editor.insert_before(backward, code)
 
-    return Repair("clear the gradients in each lap of the loop", Applicability.UNSAFE, clear)
+    where = "in each lap of the loop" if is_loop else "before the backward pass"
+    return Repair(f"clear the gradients {where}", Applicability.UNSAFE, clear)
 
 
 def _loop_around(file: FileModel, stale: StaleGradients) -> ast.For | ast.While | None:
@@ -156,3 +165,19 @@ def _loop_around(file: FileModel, stale: StaleGradients) -> ast.For | ast.While 
             return node
         node = file.index.parents.get(node)
     return None
+
+
+def _training_step(file: FileModel, stale: StaleGradients) -> Function | None:
+    """The method that a framework repeats, if it holds both the backward pass and the step."""
+    function = file.index.enclosing_function(stale.backward.node)
+    is_both = function is not None and function is file.index.enclosing_function(stale.step.node)
+    return function if is_both and function and function.name == "training_step" else None
+
+
+def _is_bound_before(file: FileModel, name: ast.expr, statement: ast.stmt) -> bool:
+    """Whether the variable that ``a`` or ``a.b.c`` starts with is set above a statement."""
+    while isinstance(name, ast.Attribute):
+        name = name.value
+    assert isinstance(name, ast.Name)
+    bound = file.index.bindings(name.id, file.index.scope(name))
+    return all(getattr(item, "lineno", 0) < statement.lineno for item in bound)

@@ -20,6 +20,25 @@ def fit(model, loader, criterion, optimizer, scaler, epochs):
             {backward}
             {step}
 """
+_MANUAL = """
+import lightning
+import torch
+
+class Manual(lightning.LightningModule):
+    def __init__(self, net):
+        super().__init__()
+        self.net = net
+        self.automatic_optimization = False
+
+    def training_step(self, batch, batch_idx):
+        opt = self.optimizers()
+        loss = self.net(batch).mean()
+        self.manual_backward(loss)
+        opt.step()
+
+    def configure_optimizers(self):
+        return torch.optim.SGD(self.parameters(), lr=0.1)
+"""
 _SAMPLER = """
 from torch.utils.data import DataLoader, DistributedSampler
 
@@ -42,6 +61,21 @@ def fixed(code: str, rule_name: str, folder: Path) -> tuple[str, list[Applicabil
     assert reports
     sure = [report.repair.applicability for report in reports if report.repair is not None]
     return fix_source(code, reports, unsafe=True).text, sure
+
+
+def test_manual_optimisation_clears_before_its_backward_pass(tmp_path: Path) -> None:
+    text, sure = fixed(_MANUAL, "zero-grad-missing", tmp_path)
+    assert "        opt.zero_grad()\n        self.manual_backward(loss)\n" in text
+    assert sure == [Applicability.UNSAFE]
+
+
+def test_an_optimizer_that_comes_later_cannot_be_cleared_there(tmp_path: Path) -> None:
+    code = _MANUAL.replace("        opt = self.optimizers()\n", "").replace(
+        "        opt.step()", "        opt = self.optimizers()\n        opt.step()"
+    )
+    text, sure = fixed(code, "zero-grad-missing", tmp_path)
+    assert text == code
+    assert sure == []
 
 
 @pytest.mark.parametrize(
