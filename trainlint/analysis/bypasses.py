@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.knowledge import modules
@@ -46,11 +46,12 @@ def bypasses(run: Run) -> Iterator[Bypass]:
             if backward.kind is not EventKind.BACKWARD:
                 continue
             same = [event for event in order if event.node is backward.node]
-            if _goes_around(same, inside):
-                forward = _last_forward(order[position:], backward, inside)
-                if forward is not None and _is_wrapped_around(run, made, forward):
-                    node, file = _outermost_call(run, forward, wrapper)
-                    yield Bypass(wrapper, node, file, backward)
+            forward = _last_forward(order[position:], backward, inside)
+            if forward is None or not _is_wrapped_around(run, made, forward):
+                continue
+            if _goes_around(same, inside) or _says_so(forward, backward, inside):
+                node, file = _outermost_call(run, forward, wrapper)
+                yield Bypass(wrapper, node, file, backward)
 
 
 def _is_wrapped_around(run: Run, made: Event, forward: Event) -> bool:
@@ -88,6 +89,19 @@ def _goes_around(backward: list[Event], inside: set[Value]) -> bool:
         for part in _unwrapping(module)
     }
     return not any(map(_is_wrapper, trained)) and not inside.isdisjoint(trained)
+
+
+def _says_so(forward: Event, backward: Event, inside: set[Value]) -> bool:
+    """Whether a loss comes from ``wrapper.module(x)``, though another branch calls the wrapper."""
+    node = forward.node
+    is_spelled = (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Attribute)
+        and node.func.attr == "module"
+    )
+    return is_spelled and any(
+        _goes_around([replace(backward, target=loss)], inside) for loss in elements(backward.target)
+    )
 
 
 def _unwrapping(module: Value) -> Iterator[Value]:

@@ -112,3 +112,28 @@ def critics_in_turn(critics, optimizers, loader, scaler, axes):
             scaler.scale(loss).backward()
             scaler.step(optimizer)
         scaler.update()
+
+
+class WithSettings:
+    """A flag that is only switched off under a condition may be on."""
+
+    def __init__(self, args, has_gpu):
+        self.args = Settings()
+        if not has_gpu:
+            self.args.half = False
+
+    def train(self, model, loader, optimizer, criterion):
+        scaler = torch.amp.GradScaler()
+        for x, y in loader:
+            optimizer.zero_grad()
+            loss = criterion(model(x), y)
+            if self.args.half:
+                scaler.scale(loss).backward()
+                scaler.step(optimizer)  # expect: scaler-update-missing
+            else:
+                loss.backward()
+                optimizer.step()
+
+
+class Settings:
+    half: bool = True

@@ -123,3 +123,15 @@ def wrapped_on_one_path(args, loader, optimizer):
         loss = F.cross_entropy(model(x), y)
         loss.backward()
         optimizer.step()
+
+
+def in_one_branch_only(model, loader, criterion, optimizer, is_masked):
+    model = nn.parallel.DistributedDataParallel(model)
+    for x, y in loader:
+        optimizer.zero_grad()
+        if is_masked:
+            loss = criterion(model.module(x, y), y)  # expect: ddp-bypass-forward
+        else:
+            loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()

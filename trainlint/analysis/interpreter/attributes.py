@@ -61,7 +61,8 @@ def set_attribute(
     if isinstance(value, Instance) and isinstance(assigned, Constant):
         _forget_outputs(machine, value.members.get(name), assigned)
     is_replaced_layer = isinstance(value, Object) and value.dotted.startswith("torchvision.models.")
-    if machine.conditional_depth and (name in value.members or is_replaced_layer):
+    is_flag = isinstance(assigned, Constant) and isinstance(assigned.value, bool)
+    if machine.conditional_depth and (name in value.members or is_replaced_layer or is_flag):
         held = value.members.get(name) or Unknown(hint=name, parent=value)
         assigned = choice([held, assigned])
     value.members[name] = assigned
