@@ -113,10 +113,20 @@ def _is_false(node: ast.expr) -> bool:
 
 
 def _is_library(file: FileModel) -> bool:
-    """Whether the file defines something and is no program of its own."""
+    """Whether the file defines something to train with, or to import, and is no program itself."""
     text = file.source.text
     defines = bool(file.functions or file.classes)
-    return defines and "__main__" not in text and not _INFERENCE.search(file.path.stem)
+    if not defines or "__main__" in text or _INFERENCE.search(file.path.stem):
+        return False
+    if "backward(" in text:
+        return True
+    name = file.path.parent.name if file.path.stem == "__init__" else file.path.stem
+    imports = re.compile(rf"^\s*(from|import)\b[^\n]*\b{re.escape(name)}\b", re.MULTILINE)
+    return any(
+        imports.search(other.source.text)
+        for other in file.project.files_mentioning(name, "import")
+        if other is not file
+    )
 
 
 def _switches_on(file: FileModel) -> bool:

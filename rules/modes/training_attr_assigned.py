@@ -23,6 +23,7 @@ from trainlint.scout import identifier, pattern
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
+_NETWORK = re.compile(r"model|net", re.IGNORECASE)
 _LAYER = re.compile(r"layer|bn|norm|drop|^m$|mod(ule)?$|^child|block", re.IGNORECASE)
 
 
@@ -97,7 +98,9 @@ def _is_network(file: FileModel, owner: ast.expr) -> bool:
     """A module with others inside: neither one layer, nor the object whose own method this is."""
     if not is_name_chain(owner) or last_name(owner) in ("self", "cls"):
         return False
-    if _LAYER.search(last_name(owner)) or receiver_role(file, owner)[0] is not Role.MODULE:
+    role, is_known = receiver_role(file, owner)
+    is_named_so = bool(_NETWORK.search(last_name(owner)))
+    if _LAYER.search(last_name(owner)) or role is not Role.MODULE or not (is_known or is_named_so):
         return False
     if is_plain_object(file, owner):
         return False

@@ -35,6 +35,9 @@ _ONE_RANK = re.compile(
 _IS_DISTRIBUTED = re.compile(r"(!=|>) ?-1|>= ?0")
 
 
+_ENDS = frozenset({"__enter__", "__exit__"})
+
+
 class CollectiveUnderRankGuard(Rule):
     """A collective operation is called by some ranks only.
 
@@ -129,10 +132,16 @@ def _others_call_it(file: FileModel, guard: ast.If, call: ast.Call, name: str) -
 
 
 def _functions_around(file: FileModel, node: ast.AST) -> list[Function | None]:
-    """The function that holds a node, and those that this one is nested in; else the module."""
+    """The function that holds a node, and those that this one is nested in; else the module.
+
+    What a context manager does when it is entered and when it is left belongs together.
+    """
     found = [file.index.enclosing_function(node)]
     while found[-1] is not None and (outer := file.index.enclosing_function(found[-1])):
         found.append(outer)
+    owner = file.index.enclosing_class(node)
+    if owner is not None and any(item is not None and item.name in _ENDS for item in found):
+        found += [item for item in owner.body if isinstance(item, ast.FunctionDef)]
     return found
 
 

@@ -247,3 +247,16 @@ def average_is_evaluated(train_loader, val_loader):
         one_epoch(model, train_loader, optimizer)
         average.update_parameters(model)
         print(check_probe(average, val_loader))
+
+
+def one_probe_for_each_view(views, train_loader, val_loader, make):
+    for view in views:
+        probe = make(view)
+        optimizer = torch.optim.SGD(probe.parameters(), lr=0.1)
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(probe(x), y).backward()
+            optimizer.step()
+        probe.eval()
+        with torch.no_grad():
+            print([probe(x).argmax(1) for x, _ in val_loader])

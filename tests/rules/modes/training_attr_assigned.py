@@ -92,3 +92,9 @@ def play(agent: Agent, model):
     agent.training = False
     model.training = False  # expect: training-attr-assigned
     return agent
+
+
+def act(policy, opponent_net):
+    policy.training = False
+    opponent_net.training = False  # expect: training-attr-assigned
+    return policy

@@ -107,3 +107,27 @@ def first_rank_leads(rank, optimizer, signal, loss_of):
             if signal.item() == 0:
                 break
             closure()
+
+
+class FirstRankFirst:
+    """Entered by the first rank at once, by the others when it has left."""
+
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __enter__(self):
+        if self.rank > 0:
+            dist.barrier()
+
+    def __exit__(self, *failure):
+        if self.rank == 0:
+            dist.barrier()
+
+
+class Logger:
+    def __init__(self, rank):
+        self.rank = rank
+
+    def __exit__(self, *failure):
+        if self.rank == 0:
+            dist.barrier()  # expect: collective-under-rank-guard

@@ -211,6 +211,7 @@ def trained_in_eval(run: Run) -> Iterator[TrainedInEval]:
                 loop is not None
                 and not protocol.is_trained_in(loop)
                 and not _is_hidden(protocol.model)
+                and not _is_made_anew(protocol.model, loop)
             ):
                 yield TrainedInEval(protocol.model, switch, step, loop)
 
@@ -218,6 +219,11 @@ def trained_in_eval(run: Run) -> Iterator[TrainedInEval]:
 def _is_hidden(model: Value) -> bool:
     """A part of an unknown object: the same module may be switched under another name."""
     return isinstance(model, Unknown) and isinstance(model.parent, Unknown)
+
+
+def _is_made_anew(model: Value, loop: Loop) -> bool:
+    """Whether each lap has a model of its own, which starts in train mode again."""
+    return unwrapped(model).birth >= loop.start
 
 
 def has_outer_forward(run: Run) -> bool:
