@@ -109,10 +109,24 @@ def _minds_the_tail(window: Window) -> bool:
     parts = list(ast.walk(window.test))
     if any(isinstance(node, (ast.Or, ast.Call)) for node in parts):
         return True
+    if _is_exact(window):
+        return True
     is_left = any(isinstance(node, (ast.Break, ast.Return)) for node in ast.walk(window.node))
     inside = set(events(window.lap))
     later = (event for event in events(window.run.trace, EventKind.STEP) if event not in inside)
     return is_left or any(_is_same(event, window) for event in later)
+
+
+def _is_exact(window: Window) -> bool:
+    """Whether the function asks if the number of batches is a multiple: ``len(loader) % k``."""
+    if window.walked is None:
+        return False
+    asked = f"len({ast.unparse(window.walked)}) % {ast.unparse(window.size)}"
+    scope = window.file.index.scope(window.node)
+    return any(
+        ast.unparse(node) == asked and window.file.index.scope(node) is scope
+        for node in window.file.nodes(ast.BinOp)
+    )
 
 
 def _is_same(event: Event, window: Window) -> bool:

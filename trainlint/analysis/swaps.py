@@ -7,7 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from trainlint.analysis.receivers import last_name, receiver_role
+from trainlint.analysis.knowledge import training
+from trainlint.analysis.receivers import assigned_values, last_name, receiver_role
 from trainlint.analysis.roles import Role
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def swaps_in_training(file: FileModel) -> Iterator[ast.Call]:
         loop = _training_loop(file, call) if _puts_average_in(file, call) else None
         if loop is None or _is_at_the_end(file, call, loop) or _is_undone(file, call):
             continue
-        yield call
+        if _is_trained(file, call, loop):
+            yield call
 
 
 def _puts_average_in(file: FileModel, call: ast.Call) -> bool:
@@ -73,6 +75,39 @@ def _puts_average_in(file: FileModel, call: ast.Call) -> bool:
         and receiver_role(file, call.func.value)[0] is Role.MODULE
         and last_name(call.args[0]) == "state_dict"
     )
+
+
+def _is_trained(file: FileModel, swap: ast.Call, loop: ast.stmt) -> bool:
+    """Whether the model that takes the average is the one that the loop trains, and no copy."""
+    model = _taker(swap)
+    if model is None:
+        return True
+    if any("copy" in ast.unparse(value) for value in assigned_values(file, model)):
+        return False
+    text = ast.unparse(model)
+    for call in file.nodes(ast.Call):
+        handed = [ast.unparse(item) for item in (*call.args, *(k.value for k in call.keywords))]
+        is_inside = loop.lineno <= call.lineno <= (loop.end_lineno or loop.lineno)
+        if is_inside and (
+            ast.unparse(call.func) == text
+            or (text in handed and re.search(r"train|step|loss", last_name(call)))
+        ):
+            return True
+        if training.is_optimizer_class(file.qualified(call.func) or "") and any(
+            item.startswith(f"{text}.") for item in handed
+        ):
+            return True
+    return False
+
+
+def _taker(swap: ast.Call) -> ast.expr | None:
+    """``model`` of ``ema.copy_to(model.parameters())`` and of ``model.load_state_dict(...)``."""
+    assert isinstance(swap.func, ast.Attribute)
+    if swap.func.attr == "load_state_dict":
+        return swap.func.value
+    taker = swap.args[0] if swap.args else None
+    is_method = isinstance(taker, ast.Call) and isinstance(taker.func, ast.Attribute)
+    return taker.func.value if is_method else taker  # type: ignore[union-attr]
 
 
 def _training_loop(file: FileModel, call: ast.Call) -> ast.stmt | None:

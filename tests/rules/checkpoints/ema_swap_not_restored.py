@@ -86,3 +86,26 @@ def into_a_second_model(model, shown, ema, loader, optimizer, validate):
         ema.copy_to(ema_model.parameters())
         validate(ema_model)
         ema_model.load_state_dict(model.state_dict())
+
+
+def into_a_copy(model, ema, loader, optimizer):
+    for epoch in range(10):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            ema.update(model.parameters())
+        preview = copy.deepcopy(model)
+        ema.copy_to(preview.parameters())
+        torch.save(preview.eval().state_dict(), f"{epoch}.pt")
+
+
+def into_the_model_for_tests(model, test_model, model_ema, loader, optimizer):
+    for _ in range(10):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+            model_ema.update(model)
+        test_model.load_state_dict(model_ema.state_dict())
+        evaluate(test_model)
