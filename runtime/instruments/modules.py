@@ -6,6 +6,7 @@ full-backward hooks break valid in-place code.
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -50,7 +51,7 @@ def in_backward() -> bool:
 def under_transform() -> bool:
     """Whether a functorch transform (vmap, grad) is active, where values cannot be read."""
     functorch = getattr(torch._C, "_functorch", None)
-    return functorch is not None and functorch.maybe_current_level() is not None
+    return functorch is not None and functorch.peek_interpreter_stack() is not None
 
 
 class Modules:
@@ -62,6 +63,7 @@ class Modules:
         self.stack: list[nn.Module] = []
         self.call: RootCall | None = None
         self.call_inputs: tuple[tuple[Any, ...], dict[str, Any]] = ((), {})
+        self._keywords: dict[str, Any] = {}
         self.current_pass: int | None = None
         self.roots: dict[int, nn.Module] = {}
         self.on_leaf: list[ForwardListener] = []
@@ -77,8 +79,23 @@ class Modules:
     def install(self, patches: Patches) -> None:
         """Hook every module call."""
         patches.later(register_module_forward_pre_hook(self._pre).remove)
-        after = register_module_forward_hook(self._post, with_kwargs=True, always_call=True)
+        if "with_kwargs" in inspect.signature(register_module_forward_hook).parameters:
+            after = register_module_forward_hook(self._post, with_kwargs=True, always_call=True)
+        else:  # older torch: the keywords of outermost calls are taken on the way in
+            patches.wrap(nn.Module, "__call__", self._make_call)
+            after = register_module_forward_hook(self._post_positional, always_call=True)
         patches.later(after.remove)
+
+    def _make_call(self, original: Any) -> Any:
+        def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
+            if not self.stack:
+                self._keywords = kwargs
+            return original(module, *args, **kwargs)
+
+        return call
+
+    def _post_positional(self, module: nn.Module, inputs: Any, output: Any) -> None:
+        self._post(module, inputs, self._keywords, output)
 
     def _pre(self, module: nn.Module, inputs: Any) -> None:
         if in_backward() or under_transform():

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
+import torch._dynamo
 from torch.optim import Optimizer
 from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
@@ -60,6 +61,7 @@ class Optimizers:
         patches.wrap(Optimizer, "__init__", make)
         patches.later(register_optimizer_step_pre_hook(self._pre).remove)
         patches.later(register_optimizer_step_post_hook(self._post).remove)
+        patches.wrap(torch._dynamo.eval_frame.TorchPatcher, "patch", _make_patch)
         self.recorder.before_flush.append(self.refresh)
 
     def all(self) -> list[tuple[int, Optimizer]]:
@@ -230,3 +232,19 @@ class Optimizers:
             kept = (copies[position] == weights[position]) & asked
             found[position] = float(kept.sum()) / max(1, int(asked.sum()))
         return found
+
+
+def _make_patch(original: Any) -> Any:
+    """Older torch takes the hooks of every step away when something is compiled."""
+
+    def patch() -> None:
+        original()
+        hooking: Any = Optimizer.profile_hook_step
+        hooked = hooking(lambda _: None).__code__
+        for cls in vars(torch.optim).values():
+            step = getattr(cls, "step", None)
+            if getattr(step, "hooked", False) and getattr(step, "__code__", None) is not hooked:
+                cls.step = hooking(step)
+                cls.step.hooked = True
+
+    return patch

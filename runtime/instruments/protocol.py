@@ -34,10 +34,9 @@ class CallOrder:
         for owner in (torch.nn.utils, clipping):
             for name in ("clip_grad_norm_", "clip_grad_value_"):
                 patches.wrap(owner, name, self._make_clip)
-        scaler = torch.amp.GradScaler if hasattr(torch.amp, "GradScaler") else None
+        scaler = getattr(torch.amp, "GradScaler", None) or torch.cuda.amp.GradScaler
         for name in ("scale", "unscale_", "step", "update"):
-            if scaler is not None:
-                patches.wrap(scaler, name, getattr(self, f"_make_{name.strip('_')}"))
+            patches.wrap(scaler, name, getattr(self, f"_make_{name.strip('_')}"))
         patches.wrap(Optimizer, "zero_grad", self._make_zero_grad)
         for cls in vars(lr_scheduler).values():
             if isinstance(cls, type) and "step" in vars(cls) and hasattr(cls, "get_last_lr"):
