@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.loss_expressions import differentiated_names, loss_expression
+from trainlint.analysis.receivers import assigned_values, last_name
 from trainlint.analysis.trace import Event, EventKind, events
 
 _Loop = ast.For | ast.AsyncFor | ast.While
@@ -17,11 +18,15 @@ _CUTS = frozenset({"item", "detach", "detach_", "data", "numpy", "tolist", "floa
 
 @dataclass(frozen=True)
 class KeptLoss:
-    """``value``, made of the names ``losses``, is added to ``total`` on every lap."""
+    """``value``, made of the names ``losses``, is added to ``total`` on every lap.
+
+    ``appended_to`` is the expression of the total if it is a list, or something like one.
+    """
 
     value: ast.expr
     total: str
     losses: frozenset[str]
+    appended_to: ast.expr | None = None
 
 
 def kept_losses(file: FileModel) -> Iterator[KeptLoss]:
@@ -33,6 +38,8 @@ def kept_losses(file: FileModel) -> Iterator[KeptLoss]:
         for statement in ast.walk(loop):
             found = _addition(statement, losses)
             if found is None or file.index.enclosing_function(statement) is not function:
+                continue
+            if found.appended_to is not None and not _is_list(file, found.appended_to):
                 continue
             is_used = found.total in differentiated or _is_reset(loop, found, statement)
             if not is_used and not _without_gradients(file, statement, loop):
@@ -121,6 +128,7 @@ def _addition(node: ast.AST, losses: set[str]) -> KeptLoss | None:
     """``total += loss``, ``total = total + loss`` or ``losses.append(loss)``."""
     total: ast.expr | None = None
     value: ast.expr | None = None
+    appended_to: ast.expr | None = None
     if isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Add):
         total, value = node.target, node.value
     elif (
@@ -140,9 +148,43 @@ def _addition(node: ast.AST, losses: set[str]) -> KeptLoss | None:
             and len(call.args) == 1
         ):
             total, value = call.func.value, call.args[0]
+            appended_to = total
     if total is None or value is None or not _is_loss(value, losses):
         return None
-    return KeptLoss(value, ast.unparse(total), frozenset(losses))
+    return KeptLoss(value, ast.unparse(total), frozenset(losses), appended_to)
+
+
+def _is_list(file: FileModel, total: ast.expr) -> bool:
+    """Whether an expression holds a list as far as the file shows, and not an object of its own.
+
+    A metric whose method is called ``append`` as well may take the number out of the tensor.
+    """
+    base = total
+    while isinstance(base, ast.Subscript):
+        base = base.value
+    made = list(assigned_values(file, base))
+    if base is total:
+        return not any(_makes_an_object(value) for value in made)
+    return any(_holds_lists(value) for value in made)
+
+
+def _makes_an_object(value: ast.expr) -> bool:
+    return isinstance(value, ast.Call) and last_name(value)[:1].isupper()
+
+
+def _holds_lists(value: ast.expr) -> bool:
+    """``{"train": []}``, ``{name: [] for ...}``, ``[[], []]`` or ``defaultdict(list)``."""
+    if isinstance(value, ast.Dict):
+        return bool(value.values) and all(isinstance(item, ast.List) for item in value.values)
+    if isinstance(value, ast.DictComp):
+        return isinstance(value.value, ast.List)
+    if isinstance(value, ast.ListComp):
+        return isinstance(value.elt, ast.List)
+    if isinstance(value, ast.List):
+        return any(isinstance(item, ast.List) for item in value.elts)
+    return isinstance(value, ast.Call) and any(
+        isinstance(item, ast.Name) and item.id == "list" for item in value.args
+    )
 
 
 def _is_loss(value: ast.expr, losses: set[str]) -> bool:

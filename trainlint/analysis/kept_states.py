@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainlint.analysis.receivers import receiver_role
+from trainlint.analysis.receivers import last_name, receiver_role
 from trainlint.analysis.roles import Role
 from trainlint.scout import identifier, pattern
 
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 STATE_DICT_CALL = identifier("state_dict") & pattern(rb"\.\s*state_dict\s*\(")
 """What scouts see of a kept state: models use the name more than they call the method."""
 _NO_WEIGHTS = frozenset({Role.SCHEDULER, Role.SCALER, Role.LOADER, Role.SAMPLER, Role.OPTIMIZER})
+_COUNTS = re.compile(
+    r"engine|sampler|loader|tokeni[sz]er|callback|stop|meter|logger|timer|buffer|metric",
+    re.IGNORECASE,
+)
 _SHALLOW = frozenset({"builtins.dict", "collections.OrderedDict", "copy.copy"})
 _SAME_STORAGE = frozenset({"detach", "data"})
 
@@ -69,7 +74,8 @@ def live_state(file: FileModel, value: ast.expr) -> ast.Call | None:
     function = value.func
     if isinstance(function, ast.Attribute) and function.attr == "state_dict":
         role, _ = receiver_role(file, function.value)
-        return None if role in _NO_WEIGHTS else value
+        has_weights = role not in _NO_WEIGHTS and not _COUNTS.search(last_name(function.value))
+        return value if has_weights else None
     if isinstance(function, ast.Attribute) and function.attr == "copy" and not value.args:
         return live_state(file, function.value)
     if file.qualified(function) in _SHALLOW and value.args:

@@ -168,3 +168,15 @@ def partly_replaced(model, loaded):
     for name, value in loaded.items():
         own[name] = value
     model.load_state_dict(own)
+
+
+class Resumable:
+    """An engine has counters, and no weights."""
+
+    def fit(self, engine, loader):
+        engine.run(loader)
+        self.last = engine.state_dict()
+
+    def go_on(self, engine, loader):
+        engine.load_state_dict(self.last)
+        self.fit(engine, loader)

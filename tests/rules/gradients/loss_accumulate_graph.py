@@ -132,3 +132,25 @@ def reset_in_the_loop(model, loader, criterion, optimizer):
         if i % 10 == 9:
             print(running / 10)
             running = 0
+
+
+class Metric:
+    def __init__(self):
+        self.numbers = []
+
+    def append(self, value):
+        self.numbers.append(value.item())
+
+
+def metrics_of_our_own(model, loader, optimizer, criterion):
+    scalars = {"train": Metric(), "step": Metric()}
+    total = Metric()
+    history = {"train": [], "step": []}
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y)
+        loss.backward()
+        optimizer.step()
+        scalars["train"].append(loss)
+        total.append(loss)
+        history["train"].append(loss)  # expect: loss-accumulate-graph
