@@ -56,13 +56,13 @@ class Settings:
     log: Literal["none", "csv", "tensorboard"] = "none"
     log_every: int = 10
     amp: bool = False  # bfloat16 where the device has it, else float16 with loss scaling
-    pretrain_steps: int = 200  # of the stand-in for a downloaded base model
+    pretrain_steps: int = 150  # of the stand-in for a downloaded base model
     context: int = 128  # tokens of request and answer together; longer pairs are left out
     width: int = 64
     layers: int = 3
     heads: int = 4
-    batch_size: int = 8
-    lr: float = 2e-3  # the base here was hardly trained; 1e-5 to 5e-5 for a real one
+    batch_size: int = 16
+    lr: float = 3e-3  # the base here was hardly trained; 1e-5 to 5e-5 for a real one
     weight_decay: float = 0.0  # few steps from good weights: nothing to shrink
     warmup_share: float = 0.05  # of the run
     clip_norm: float = 1.0

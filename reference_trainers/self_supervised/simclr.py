@@ -44,7 +44,7 @@ from torchvision.transforms import v2
 class Settings:
     data: str = ""  # folder with train/ and val/; empty: scikit-learn's digits
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 20
+    epochs: int = 12
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
