@@ -64,6 +64,7 @@ class TrainingUnderNoGrad(Rule):
 
     code = "TLG014"
     severity = Severity.ERROR
+    preview = True
     scout = identifier("no_grad", "inference_mode") & (
         text("backward(", ".step(", "fit(") | pattern(rb"def[ \t]+train\w*\((?!self,[ \t]*mode\b)")
     )

@@ -75,6 +75,7 @@ class GradDisabledGlobally(Rule):
 
     code = "TLM004"
     severity = Severity.ERROR
+    preview = True
     scout = identifier("set_grad_enabled", "__enter__")
     help = "use `with torch.no_grad():` or `@torch.no_grad()` around what needs it"
 

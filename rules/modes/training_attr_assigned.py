@@ -63,6 +63,7 @@ class TrainingAttrAssigned(Rule):
 
     code = "TLM006"
     severity = Severity.ERROR
+    preview = True
     scout = identifier("training") & pattern(rb"\.training\s*=\s*(True|False)")
     help = "call `eval()` or `train()`, which reach the modules inside as well"
     fix_safety = Applicability.SAFE

@@ -79,6 +79,7 @@ class CollectiveUnderRankGuard(Rule):
 
     code = "TLR005"
     severity = Severity.ERROR
+    preview = True
     scout = (
         identifier(*_COLLECTIVES, *_OF_ACCELERATOR)
         & part_in_any_case("rank", "main", "master")
