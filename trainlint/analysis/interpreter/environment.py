@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trainlint.analysis.values import Value
+from trainlint.analysis.values import Value, choice
 
 
 class Environment:
@@ -63,3 +63,18 @@ class ModuleEnvironment(Environment):
         if found is not None:
             self.values[name] = found
         return found
+
+
+def joined(survivors: list[dict[str, Value]]) -> dict[str, Value]:
+    """The variables after paths that bind them differently."""
+    if len(survivors) == 1:
+        return survivors[0]
+    joined = dict(survivors[0])
+    for other in survivors[1:]:
+        for name, value in other.items():
+            held = joined.get(name)
+            if held is None:
+                joined[name] = value
+            elif held is not value:
+                joined[name] = choice([held, value])
+    return joined

@@ -6,39 +6,25 @@ import ast
 from collections.abc import Callable, Sequence
 
 from trainlint.analysis.interpreter.conditions import assumptions, truth
-from trainlint.analysis.interpreter.expressions import bind, each, evaluate, mix
-from trainlint.analysis.interpreter.generators import run_generator
+from trainlint.analysis.interpreter.environment import joined
+from trainlint.analysis.interpreter.expressions import bind, evaluate, mix
+from trainlint.analysis.interpreter.loops import run_for, run_while
 from trainlint.analysis.interpreter.machine import Machine
-from trainlint.analysis.interpreter.scopes import GRAD_SWITCHES, uncalled_context, unseen_context
-from trainlint.analysis.trace import (
-    Assumptions,
-    Attempt,
-    Branch,
-    EventKind,
-    Jump,
-    Loop,
-    Scope,
-    Trace,
-)
+from trainlint.analysis.interpreter.scopes import GRAD_SWITCHES
+from trainlint.analysis.interpreter.with_blocks import run_with
+from trainlint.analysis.trace import Assumptions, Attempt, Branch, EventKind, Jump, Trace
 from trainlint.analysis.values import (
     ClassValue,
     Constant,
     Context,
-    External,
     FunctionValue,
-    Generator,
     Group,
-    Instance,
-    Object,
     Unknown,
     Value,
-    choice,
     is_listed,
-    options,
 )
 
 _LEAVES_PROGRAM = frozenset({"sys.exit", "builtins.exit", "builtins.quit", "os._exit", "os.abort"})
-_MAX_UNROLLED = 4
 
 
 def run_block(machine: Machine, statements: Sequence[ast.stmt]) -> bool:
@@ -159,24 +145,10 @@ def run_ways(
         branch.ways.append((assumed, trace))
         if not ended:
             survivors.append(environment.values)
-    environment.values = _joined(survivors) if survivors else dict(before)
+    environment.values = joined(survivors) if survivors else dict(before)
     if any(trace for _, trace in branch.ways):
         machine.add(branch)
     return not survivors
-
-
-def _joined(survivors: list[dict[str, Value]]) -> dict[str, Value]:
-    if len(survivors) == 1:
-        return survivors[0]
-    joined = dict(survivors[0])
-    for other in survivors[1:]:
-        for name, value in other.items():
-            held = joined.get(name)
-            if held is None:
-                joined[name] = value
-            elif held is not value:
-                joined[name] = choice([held, value])
-    return joined
 
 
 def _is_main_guard(test: ast.expr) -> bool:
@@ -186,197 +158,6 @@ def _is_main_guard(test: ast.expr) -> bool:
         and test.left.id == "__name__"
         and isinstance(test.ops[0], ast.Eq)
     )
-
-
-def _for(machine: Machine, node: ast.stmt) -> bool:
-    assert isinstance(node, (ast.For, ast.AsyncFor))
-    iterated = evaluate(machine, node.iter)
-    generator = _generator(iterated)
-    if generator is not None:
-        _loop_over_generator(machine, node, iterated, generator)
-        return False
-    unrolled = _unrolled(iterated)
-    if unrolled is not None:
-        return _run_unrolled(machine, node, unrolled)
-    loop = Loop(node, machine.file, iterated, Unknown().birth)
-    _forget_counters(machine, node)
-    loop.element = each(iterated)
-    bind(machine, node.target, loop.element)
-    _run_loop(machine, loop, node.body, node.orelse)
-    return False
-
-
-def _while(machine: Machine, node: ast.stmt) -> bool:
-    assert isinstance(node, ast.While)
-    loop = Loop(node, machine.file, None, Unknown().birth)
-    _forget_counters(machine, node)
-    with machine.noting():
-        evaluate(machine, node.test)
-        endless = truth(machine, node.test) is True
-    _run_loop(machine, loop, node.body, node.orelse)
-    return endless and not _can_break(node)
-
-
-def _run_loop(
-    machine: Machine, loop: Loop, body: Sequence[ast.stmt], orelse: Sequence[ast.stmt]
-) -> None:
-    environment = machine.frame.environment
-    before = dict(environment.values)
-    with machine.recording(loop.body):
-        run_block(machine, body)
-    after = environment.values
-    environment.values = _joined([after, before])
-    with machine.recording(loop.orelse):
-        run_block(machine, orelse)
-    machine.add(loop)
-
-
-def _forget_counters(machine: Machine, node: ast.For | ast.AsyncFor | ast.While) -> None:
-    """Numbers that the body changes are another value on each lap."""
-    values = machine.frame.environment.values
-    for name in machine.file.names_stored_in(node):
-        held = values.get(name)
-        is_number = isinstance(held, Constant) or (
-            isinstance(held, Object) and held.dotted.startswith("builtins.")
-        )
-        if is_number or (isinstance(held, Unknown) and held.parent is None):
-            values[name] = Unknown(hint=name)
-
-
-def _can_break(node: ast.While) -> bool:
-    pending: list[ast.AST] = list(node.body)
-    while pending:
-        item = pending.pop()
-        if isinstance(item, ast.Break):
-            return True
-        if not isinstance(item, (ast.For, ast.While, ast.FunctionDef, ast.ClassDef)):
-            pending.extend(ast.iter_child_nodes(item))
-        elif isinstance(item, (ast.For, ast.While)):
-            pending.extend(item.orelse)
-    return False
-
-
-def _unrolled(iterated: Value) -> list[Value] | None:
-    """The elements of a short display of literals or objects that the code spells out."""
-    if not isinstance(iterated, Group) or iterated.open:
-        return None
-    items: list[Value] = list(iterated.elements)
-    if iterated.keys is not None:
-        items = [Constant(key) for key in iterated.keys]
-    if not 1 <= len(items) <= _MAX_UNROLLED:
-        return None
-    return items if all(map(_is_spelled, items)) else None
-
-
-def _is_spelled(item: Value) -> bool:
-    """A literal or object that the code names, or a tuple of such."""
-    if isinstance(item, Group):
-        return not item.open and item.keys is None and all(map(_is_spelled, item.elements))
-    return (
-        isinstance(item, (Object, Instance))
-        or (isinstance(item, Constant) and isinstance(item.value, (str, bool)))
-        or (isinstance(item, Unknown) and bool(item.hint))
-    )
-
-
-def _run_unrolled(machine: Machine, node: ast.For | ast.AsyncFor, items: list[Value]) -> bool:
-    """Each element runs as a loop of its own, so that ``break`` and ``continue`` keep a meaning."""
-    for item in items:
-        loop = Loop(node, machine.file, Constant(None), Unknown().birth, lap=item)
-        bind(machine, node.target, item)
-        with machine.recording(loop.body):
-            run_block(machine, node.body)
-            loop.body.append(Jump.BREAK)
-        machine.add(loop)
-    return False
-
-
-def _generator(iterated: Value) -> Generator | None:
-    if isinstance(iterated, Generator):
-        return iterated
-    if (
-        isinstance(iterated, Object)
-        and iterated.dotted == "builtins.enumerate"
-        and iterated.arguments
-    ):
-        return _generator(iterated.arguments[0])
-    return None
-
-
-def _loop_over_generator(
-    machine: Machine, node: ast.For | ast.AsyncFor, iterated: Value, generator: Generator
-) -> None:
-    def body(value: Value) -> None:
-        item = value if iterated is generator else Group([Unknown(), value])
-        bind(machine, node.target, item)
-        run_block(machine, node.body)
-
-    _forget_counters(machine, node)
-    run_generator(machine, generator, body)
-
-
-def _with(machine: Machine, node: ast.stmt) -> bool:
-    assert isinstance(node, (ast.With, ast.AsyncWith))
-    return _with_items(machine, node, list(node.items))
-
-
-def _with_items(
-    machine: Machine, node: ast.With | ast.AsyncWith, items: list[ast.withitem]
-) -> bool:
-    if not items:
-        return run_block(machine, node.body)
-    item, rest = items[0], items[1:]
-    value = evaluate(machine, item.context_expr)
-    if isinstance(value, External):
-        value = uncalled_context(value.dotted, item.context_expr) or value
-    value = unseen_context(item.context_expr, value) or value
-    ended = False
-
-    def body(entered: Value) -> None:
-        nonlocal ended
-        if item.optional_vars is not None:
-            bind(machine, item.optional_vars, entered)
-        ended = _with_items(machine, node, rest)
-
-    contexts = [option for option in options(value) if isinstance(option, Context)]
-    if contexts:
-        _scoped(machine, contexts, value, lambda: body(Unknown()))
-    elif isinstance(value, Generator):
-        run_generator(machine, value, body)
-    elif isinstance(value, Instance) and value.definition.method("__enter__") is not None:
-        _entered(machine, value, item.context_expr, body)
-    else:
-        body(value)
-    return ended
-
-
-def _scoped(
-    machine: Machine, contexts: list[Context], value: Value, body: Callable[[], None]
-) -> None:
-    """One of several contexts may be the one in force: then the scope's kind is uncertain."""
-    kinds = {context.kind for context in contexts}
-    certain = len(kinds) == 1 and len(contexts) == len(list(options(value)))
-    kind = contexts[0].kind if certain else f"maybe {contexts[0].kind}"
-    scope = Scope(kind, contexts[0].node, machine.file, contexts[0].subject)
-    with machine.recording(scope.body), machine.gradients_as(kind):
-        body()
-    machine.add(scope)
-
-
-def _entered(
-    machine: Machine, value: Instance, node: ast.expr, body: Callable[[Value], None]
-) -> None:
-    from trainlint.analysis.interpreter.calls import run_function
-
-    def run(name: str) -> Value:
-        method = value.definition.method(name)
-        if method is None:
-            return value
-        bound = FunctionValue(method, value, machine.module_environment(method.file))
-        return run_function(machine, bound, [], {}, node)
-
-    body(run("__enter__"))
-    run("__exit__")
 
 
 def _try(machine: Machine, node: ast.stmt) -> bool:
@@ -390,7 +171,7 @@ def _try(machine: Machine, node: ast.stmt) -> bool:
         ended = (not ended and run_block(machine, node.orelse)) or ended  # type: ignore[attr-defined]
     survivors = [] if ended else [environment.values]
     for handler in node.handlers:  # type: ignore[attr-defined]
-        environment.values = _joined([dict(environment.values), before])
+        environment.values = joined([dict(environment.values), before])
         trace: Trace = []
         with machine.recording(trace), machine.conditionally():
             if handler.name:
@@ -398,7 +179,7 @@ def _try(machine: Machine, node: ast.stmt) -> bool:
             if not run_block(machine, handler.body):
                 survivors.append(environment.values)
         attempt.handlers.append(trace)
-    environment.values = _joined(survivors) if survivors else before
+    environment.values = joined(survivors) if survivors else before
     with machine.recording(attempt.final):
         final_ended = run_block(machine, node.finalbody)  # type: ignore[attr-defined]
     machine.add(attempt)
@@ -455,11 +236,11 @@ _HANDLERS: dict[type[ast.stmt], Callable[[Machine, ast.stmt], bool]] = {
     ast.Break: _break,
     ast.Continue: _continue,
     ast.If: _if,
-    ast.For: _for,
-    ast.AsyncFor: _for,
-    ast.While: _while,
-    ast.With: _with,
-    ast.AsyncWith: _with,
+    ast.For: run_for,
+    ast.AsyncFor: run_for,
+    ast.While: run_while,
+    ast.With: run_with,
+    ast.AsyncWith: run_with,
     ast.Try: _try,
     ast.Match: _match,
     ast.FunctionDef: _function,
