@@ -10,7 +10,7 @@ from dataclasses import replace
 from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
 from trainlint.analysis.protocols.modes import ForwardPass
 from trainlint.analysis.roles import Role, has_role
-from trainlint.analysis.trace import Call, Event, EventKind, Loop, steps
+from trainlint.analysis.trace import Call, Event, EventKind, Loop
 from trainlint.analysis.values import Constant, Instance, Object, Value, elements
 
 _LEARNS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP})
@@ -43,7 +43,9 @@ def with_switches(passes: list[ForwardPass]) -> list[ForwardPass]:
 
     That is how one function trains and evaluates: ``run(loader, train=True)``.
     """
-    learning = {found.event.node for found in passes if _learns(_innermost(found))}
+    loops = {loop for found in passes if (loop := _innermost(found)) is not None}
+    teaching = {loop for loop in loops if _has(loop, _LEARNS)}
+    learning = {found.event.node for found in passes if _innermost(found) in teaching}
     return [
         replace(found, is_switched_off=True)
         if found.event.node in learning and _is_switched_off(found)
@@ -54,10 +56,6 @@ def with_switches(passes: list[ForwardPass]) -> list[ForwardPass]:
 
 def _innermost(found: ForwardPass) -> Loop | None:
     return found.moment.loops[-1] if found.moment.loops else None
-
-
-def _learns(loop: Loop | None) -> bool:
-    return loop is not None and _has(loop, _LEARNS)
 
 
 def _is_switched_off(found: ForwardPass) -> bool:
@@ -101,8 +99,7 @@ def trains(loop: Loop) -> bool:
 
 
 def _has(loop: Loop, kinds: frozenset[EventKind]) -> bool:
-    whole = loop.original or loop
-    return any(isinstance(step, Event) and step.kind in kinds for step in steps(whole.body))
+    return not kinds.isdisjoint((loop.original or loop).kinds)
 
 
 def _names(loop: Loop) -> list[str]:

@@ -22,6 +22,7 @@ from trainlint.analysis.trace import (
     Event,
     Jump,
     Loop,
+    Outcome,
     Scope,
     Trace,
     parts,
@@ -29,7 +30,7 @@ from trainlint.analysis.trace import (
 )
 
 State = TypeVar("State", bound=Hashable)
-Taken = frozenset[tuple[Condition, bool]]
+Taken = frozenset[tuple[Condition, Outcome]]
 _MAX_PATHS = 128
 _LAPS = 2
 
@@ -195,7 +196,7 @@ def _assume(taken: Taken, assumed: Assumptions) -> Taken | None:
     """The conditions of a path after some more; None if they contradict each other."""
     known = {condition.key: outcome for condition, outcome in taken}
     for condition, outcome in assumed:
-        if known.setdefault(condition.key, outcome) is not outcome:
+        if known.setdefault(condition.key, outcome) != outcome:
             return None
     return taken.union(assumed)
 

@@ -6,6 +6,7 @@ import ast
 import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.values import Value
@@ -71,7 +72,9 @@ class Condition:
     volatile: bool
 
 
-Assumptions = tuple[tuple[Condition, bool], ...]
+Outcome = bool | int
+"""How a test came out; of a choice between values, the birth of the one that it is."""
+Assumptions = tuple[tuple[Condition, Outcome], ...]
 
 
 @dataclass(eq=False)
@@ -100,6 +103,11 @@ class Loop:
     element: Value | None = None
     lap: Value | None = None
     original: Loop | None = None
+
+    @cached_property
+    def kinds(self) -> frozenset[EventKind]:
+        """The kinds of all events in the body, to be asked for when the trace is complete."""
+        return frozenset(step.kind for step in steps(self.body) if isinstance(step, Event))
 
 
 @dataclass(eq=False)

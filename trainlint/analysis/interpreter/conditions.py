@@ -20,6 +20,7 @@ from trainlint.analysis.values import (
     Value,
 )
 
+_MAX_TOLD_APART = 3
 _CHANGES_BY_ITSELF = frozenset({"sync_gradients", "is_last", "should_step", "training"})
 
 
@@ -67,12 +68,11 @@ def assumptions(machine: Machine, test: ast.expr, outcome: bool) -> Assumptions:
 
 
 def choosing(choice: Choice, option: Value) -> Assumptions:
-    """What holds on the path on which a choice between these values is one of them."""
+    """What holds on the path on which a choice between a few values is one of them."""
+    if len(choice.options) > _MAX_TOLD_APART:
+        return ()
     births = sorted(item.birth for item in choice.options)
-    return tuple(
-        (Condition(f"{births}={item.birth}", choice.birth, volatile=False), item is option)
-        for item in choice.options
-    )
+    return ((Condition(f"one of {births}", choice.birth, volatile=False), option.birth),)
 
 
 def value_of(machine: Machine, node: ast.expr) -> Value:
