@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import re
 from functools import lru_cache
 
 from trainlint.analysis.definitions import ClassDefinition
@@ -52,6 +53,9 @@ _MODEL_LIBRARIES = (
     "peft.",
     "clip.load",
     "x_transformers.",
+)
+_NOT_NETWORKS = re.compile(
+    r"Tokenizer|Processor|Extractor|Config|Collator|Trainer|Arguments|Callback|Dataset|Criteria|Streamer"
 )
 _ANNOTATIONS = {
     "torch.nn.Module": Role.MODULE,
@@ -143,7 +147,7 @@ def _of_library_object(value: Object) -> tuple[Role, bool]:
         return known, True
     if value.copy_of is not None:
         return role(value.copy_of)
-    if dotted.startswith(_MODEL_LIBRARIES):
+    if dotted.startswith(_MODEL_LIBRARIES) and not _NOT_NETWORKS.search(dotted):
         guess = by_name(value.hint)
         return (
             (Role.MODULE, guess is Role.MODULE)

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 
 import lightning
 import torch
+import transformers
 from torch import nn
 from torch.nn import functional as F
 from torchvision import models
@@ -609,3 +610,20 @@ class Judge:
             for x, y in test_loader:
                 hits += (self.model(x).argmax(1) == y).sum().item()  # expect: eval-missing
         return hits
+
+
+def tokenized(model, name, samples, test_samples):
+    """A tokenizer has no mode, though the library has models."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(name)
+    trainer = transformers.Trainer(model=model, data_collator=Collator(tokenizer))
+    trainer.train()
+    model.eval()
+    with torch.no_grad():
+        for text, label in test_samples:
+            encoded = tokenizer(text, add_special_tokens=False)
+            print((model(encoded).argmax(1) == label).sum().item())
+
+
+class Collator:
+    def __init__(self, tokenizer) -> None:
+        self.tokenizer = tokenizer
