@@ -345,9 +345,10 @@ def evaluate(
     tells whether it is one of those; they get no weight. Sums are divided once, at the end.
     """
     model.eval()
-    sums = torch.zeros(3, dtype=torch.float64)  # loss, right answers, samples
     place = rank
     device = next(model.parameters()).device
+    # Loss, right answers, samples: on the device, so that no batch waits for the one before.
+    sums = torch.zeros(3, dtype=torch.float64, device=device)
     for images, labels in loader:
         images, labels = images.to(device), labels.to(device)
         logits = model(images)
@@ -355,9 +356,8 @@ def evaluate(
         losses = F.cross_entropy(logits, labels, reduction="none")
         right = logits.argmax(dim=1) == labels
         kept = counts.double()
-        sums += torch.stack([(losses * kept).sum(), (right * kept).sum(), kept.sum()]).cpu()
+        sums += torch.stack([(losses * kept).sum(), (right * kept).sum(), kept.sum()])
         place += ranks * len(labels)
-    sums = sums.to(device)
     dist.all_reduce(sums, op=dist.ReduceOp.SUM)
     loss, correct, count = sums.tolist()
     return loss / count, correct / count
