@@ -14,6 +14,7 @@ from trainlint.analysis.protocols.gradients import (
     stale_gradients,
     steps_without_clearing,
 )
+from trainlint.analysis.protocols.turns import take_turns
 from trainlint.analysis.receivers import last_name
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.trace import Call, around
@@ -87,7 +88,8 @@ class ZeroGradMissing(Rule):
             return
         for run in file.runs:
             for stale in stale_gradients(run):
-                if stale.backward.file is file and stale.cleared_outside is None:
+                is_seen = stale.backward.file is file and stale.cleared_outside is None
+                if is_seen and not take_turns(run, stale):
                     repair = _repair(file, run, stale)
                     yield self.report(stale.backward.node, _message(stale), repair=repair)
             for stale, caller in _stale_from_outside(file, run):
@@ -101,7 +103,9 @@ def _stale_from_outside(file: FileModel, run: Run) -> Iterator[tuple[StaleGradie
     for caller in callers(run) or []:
         for stale in stale_gradients(caller):
             entry = _entry(caller, run.root, stale)
-            if entry is not None and stale.cleared_outside is None:
+            is_seen = entry is not None and stale.cleared_outside is None
+            if is_seen and not take_turns(caller, stale):
+                assert entry is not None
                 yield stale, place_of(entry.file, entry.node)
                 return
 

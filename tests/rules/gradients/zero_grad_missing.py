@@ -604,3 +604,66 @@ def clear_once(model, optimizer, loader):
         F.cross_entropy(model(x), y).backward()  # expect: zero-grad-missing
         optimizer.step()
         taken += 1
+
+
+def taking_turns(model, loader, optimizer, k):
+    """Whatever is cleared on the lap after a step is clean: only arithmetic tells."""
+    for i, (x, y) in enumerate(loader):
+        if i % k == 0:
+            optimizer.zero_grad()
+        (F.cross_entropy(model(x), y) / k).backward()
+        if (i + 1) % k == 0:
+            optimizer.step()
+
+
+def taking_turns_if_asked(model, loader, optimizer, args):
+    for i, (x, y) in enumerate(loader):
+        if args.accumulate > 1:
+            if i % args.accumulate == 0:
+                optimizer.zero_grad()
+        else:
+            optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        if args.accumulate > 1:
+            (loss / args.accumulate).backward()
+            if (i + 1) % args.accumulate == 0:
+                optimizer.step()
+        else:
+            loss.backward()
+            optimizer.step()
+
+
+def counted(model, loader, optimizer, k):
+    micro = 0
+    for x, y in loader:
+        if micro == 0:
+            optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        micro += 1
+        if micro < k:
+            continue
+        optimizer.step()
+        micro = 0
+
+
+def flagged(model, loader, optimizer, k):
+    fresh = True
+    for i, (x, y) in enumerate(loader):
+        if fresh:
+            optimizer.zero_grad()
+            fresh = False
+        F.cross_entropy(model(x), y).backward()
+        if (i + 1) % k == 0:
+            optimizer.step()
+            fresh = True
+
+
+def cleared_now_and_then(model, loader, optimizer, every):
+    for i, (x, y) in enumerate(loader):
+        if i % every == 0:
+            optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), y)
+        if not torch.isfinite(loss):
+            continue
+        loss.backward()  # expect: zero-grad-missing
+        optimizer.step()

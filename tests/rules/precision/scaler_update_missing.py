@@ -137,3 +137,23 @@ class WithSettings:
 
 class Settings:
     half: bool = True
+
+
+def each_network_in_turn(models, optimizers, scaler, x, y):
+    for name, optimizer in optimizers.items():
+        optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = F.cross_entropy(models[name](x), y)
+        scaler.scale(loss).backward()
+        scaler.step(optimizer)
+    scaler.update()
+
+
+def each_trainer_in_turn(trainers, scaler, x, y):
+    for trainer in trainers:
+        trainer.optimizer.zero_grad()
+        with torch.autocast("cuda"):
+            loss = F.cross_entropy(trainer.model(x), y)
+        scaler.scale(loss).backward()
+        scaler.step(trainer.optimizer)
+    scaler.update()

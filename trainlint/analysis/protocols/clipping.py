@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,9 +12,12 @@ from trainlint.analysis.ownership import are_apart, may_touch, owners
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.protocols.gradients import innermost_loop, optimizers
 from trainlint.analysis.roles import owner_of_parameters
-from trainlint.analysis.trace import Branch, Event, EventKind, Scope, around, events, test_of
+from trainlint.analysis.trace import Branch, Event, EventKind, Loop, Scope, around, events, test_of
 from trainlint.analysis.values import Object, Parameters, Value, elements
 
+_COMPLETE = re.compile(
+    r"%|sync|boundary|accum|do_?(step|update)|should_?(step|update)|is_?last", re.I
+)
 ENTRY, FRESH, STEPPED, CLEARED = "entry", "fresh", "stepped", "cleared"
 
 
@@ -203,6 +207,8 @@ def partial_clips(run: Run) -> Iterator[PartialClip]:
         loop = innermost_loop(run.trace, clip)
         if loop is None or clip.target is None:
             continue
+        if _waits_for_gradients(loop, clip):
+            continue
         protocol = _Repeating(clip)
         watched = [event for event in events(loop.body) if protocol.watches(event)]
         step = next((event for event in watched if event.kind is EventKind.STEP), None)
@@ -211,6 +217,14 @@ def partial_clips(run: Run) -> Iterator[PartialClip]:
             follow(run.trace, protocol, (False, False))
             if protocol.is_repeated:
                 yield PartialClip(clip, step)
+
+
+def _waits_for_gradients(loop: Loop, clip: Event) -> bool:
+    """Whether the clip itself stands under the question whether gradients are complete."""
+    return any(
+        isinstance(step, Branch) and _COMPLETE.search(test_of(step))
+        for step in around(loop.body, clip)
+    )
 
 
 def clips_of_each_microbatch(run: Run) -> Iterator[tuple[Event, Scope]]:

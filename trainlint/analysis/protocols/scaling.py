@@ -13,7 +13,16 @@ from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.protocols.gradients import innermost_loop
 from trainlint.analysis.receivers import assigned_values
 from trainlint.analysis.trace import Event, EventKind, Loop, Trace, events, steps
-from trainlint.analysis.values import Constant, Object, Tensor, Value, elements, options, overlaps
+from trainlint.analysis.values import (
+    Constant,
+    Object,
+    Tensor,
+    Unknown,
+    Value,
+    elements,
+    options,
+    overlaps,
+)
 
 _SCALER_EVENTS = (EventKind.SCALER_STEP, EventKind.SCALER_UPDATE)
 
@@ -158,8 +167,18 @@ class _Updating(Protocol[_Stepped]):
         if event.kind is EventKind.NEW:
             return event.target in self._scalers
         if event.kind is EventKind.SCALER_STEP:
-            return bool(event.arguments) and self._walked.isdisjoint(elements(event.arguments[0]))
+            return bool(event.arguments) and not self._is_of_a_lap(event.arguments[0])
         return event.kind is EventKind.SCALER_UPDATE
+
+    def _is_of_a_lap(self, optimizer: Value) -> bool:
+        """Whether a loop binds the optimizer, or what it belongs to, anew on each lap."""
+        for item in elements(optimizer):
+            current: Value | None = item
+            while current is not None:
+                if current in self._walked:
+                    return True
+                current = current.parent if isinstance(current, Unknown) else None
+        return False
 
     def event(self, state: _Stepped, event: Event) -> _Stepped:
         if event.kind is not EventKind.SCALER_STEP:
