@@ -8,6 +8,7 @@ from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.index import Function
 from trainlint.analysis.protocols.global_switch import switched_off_and_trained
+from trainlint.analysis.receivers import last_name
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import identifier
@@ -117,7 +118,8 @@ def _is_library(file: FileModel) -> bool:
     """Whether the file defines something to train with, or to import, and is no program itself."""
     text = file.source.text
     defines = bool(file.functions or file.classes)
-    if not defines or "__main__" in text or _INFERENCE.search(file.path.stem):
+    is_program = "__main__" in text or file.path.suffix == ".ipynb" or _runs_by_itself(file)
+    if not defines or is_program or _INFERENCE.search(file.path.stem):
         return False
     if "backward(" in text:
         return True
@@ -128,6 +130,13 @@ def _is_library(file: FileModel) -> bool:
         for other in file.project.files_mentioning(name, "import")
         if other is not file
     )
+
+
+def _runs_by_itself(file: FileModel) -> bool:
+    """Whether the top level loops, or reads the arguments of the command line: a program."""
+    calls = [call for call in file.nodes(ast.Call) if last_name(call) == "parse_args"]
+    work: list[ast.AST] = [*file.nodes(ast.For), *file.nodes(ast.While), *calls]
+    return any(file.index.enclosing_function(node) is None for node in work)
 
 
 def _switches_on(file: FileModel) -> bool:
