@@ -667,3 +667,17 @@ def cleared_now_and_then(model, loader, optimizer, every):
             continue
         loss.backward()  # expect: zero-grad-missing
         optimizer.step()
+
+
+def auxiliary_phase(agent, optimizer, batches, others, k):
+    """The first auxiliary step adds to the gradients of the last policy step."""
+    for _ in range(10):
+        for x, y in batches:
+            optimizer.zero_grad()
+            F.cross_entropy(agent(x), y).backward()
+            optimizer.step()
+        for i, (x, y) in enumerate(others):
+            (F.mse_loss(agent(x), y) / k).backward()  # expect: zero-grad-missing
+            if (i + 1) % k == 0:
+                optimizer.step()
+                optimizer.zero_grad()

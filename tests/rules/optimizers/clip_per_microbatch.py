@@ -149,3 +149,22 @@ def some_of_the_optimizers(model, optimizers, criterion, loader, steps):
             for name, optimizer in optimizers.items():
                 if name != "critic":
                     optimizer.step()
+
+
+def accumulated_if_asked(model, optimizer, criterion, loader, scaler, config):
+    for i, (x, y) in enumerate(loader):
+        loss = criterion(model(x), y)
+        if config.accumulation_steps > 1:
+            scaler.scale(loss / config.accumulation_steps).backward()
+            if config.clip:
+                scaler.unscale_(optimizer)
+                clip_grad_norm_(model.parameters(), 1.0)  # expect: clip-per-microbatch
+            if (i + 1) % config.accumulation_steps == 0:
+                scaler.step(optimizer)
+                optimizer.zero_grad()
+                scaler.update()
+        else:
+            optimizer.zero_grad()
+            scaler.scale(loss).backward()
+            scaler.step(optimizer)
+            scaler.update()

@@ -15,9 +15,7 @@ from trainlint.analysis.roles import owner_of_parameters
 from trainlint.analysis.trace import Branch, Event, EventKind, Loop, Scope, around, events, test_of
 from trainlint.analysis.values import Object, Parameters, Value, elements
 
-_COMPLETE = re.compile(
-    r"%|sync|boundary|accum|do_?(step|update)|should_?(step|update)|is_?last", re.I
-)
+_COMPLETE = re.compile(r"%|sync_|boundary|(do|should)_?(step|update)|is_?last", re.IGNORECASE)
 ENTRY, FRESH, STEPPED, CLEARED = "entry", "fresh", "stepped", "cleared"
 
 

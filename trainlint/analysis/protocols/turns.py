@@ -28,13 +28,14 @@ def take_turns(run: Run, stale: StaleGradients) -> bool:
     answers only arithmetic can tie together.
     """
     loop = _loop_of_both(run, stale)
-    if loop is None:
+    if loop is None or not any(step is stale.before for step in steps(loop.body)):
         return False
+    step_guards = _guards(loop, stale.step)
     for clear in events(loop.body, EventKind.ZERO_GRAD):
         if clear.target is None or are_apart(clear.target, stale.optimizer):
             continue
-        guards = _guards(loop, clear)
-        if guards and (_guards(loop, stale.step) or _is_left_before(loop, stale.step, guards)):
+        guards = [branch for branch in _guards(loop, clear) if branch not in step_guards]
+        if guards and (step_guards or _is_left_before(loop, stale.step, guards)):
             return True
     return False
 
