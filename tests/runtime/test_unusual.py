@@ -147,6 +147,79 @@ for i in range(60):
         optimizer.zero_grad()
 """
 
+OWN_FUNCTION = """
+class Sign(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x.sign()
+    @staticmethod
+    def backward(ctx, grad):
+        return grad * (ctx.saved_tensors[0].abs() <= 1)
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.last = nn.Linear(4, 32), nn.Linear(32, 3)
+    def forward(self, x):
+        return self.last(Sign.apply(self.first(x)))
+model, x = Net().double(), x.double()
+optimizer = torch.optim.RMSprop(model.parameters(), lr=1e-2)
+for _ in range(40): step()
+"""
+
+SPARSE = """
+table, head = nn.Embedding(50, 8, sparse=True), nn.Linear(8, 50)
+optimizers = [torch.optim.SparseAdam(table.parameters()), torch.optim.Adam(head.parameters())]
+for _ in range(40):
+    words = torch.randint(0, 50, (16,))
+    for one in optimizers: one.zero_grad()
+    nn.functional.cross_entropy(head(table(words)), (words * 7 + 3) % 50).backward()
+    for one in optimizers: one.step()
+"""
+
+PER_SAMPLE = """
+from torch.func import functional_call, grad, vmap
+def loss_of(params, a, b):
+    return nn.functional.cross_entropy(functional_call(model, params, (a[None],)), b[None])
+each = vmap(grad(loss_of), in_dims=(None, 0, 0))
+for _ in range(40):
+    found = each({n: p.detach() for n, p in model.named_parameters()}, x, y)
+    for name, param in model.named_parameters():
+        param.grad = found[name].mean(0)
+    optimizer.step()
+"""
+
+GRADIENT_PENALTY = """
+critic = nn.Sequential(nn.Linear(3, 8), nn.LeakyReLU(0.2), nn.Linear(8, 1))
+critics = torch.optim.Adam(critic.parameters(), lr=1e-3)
+for _ in range(20):
+    for _ in range(3):
+        real, made = torch.randn(16, 3) + 2, model(torch.randn(16, 4)).detach()
+        between = torch.lerp(real, made, torch.rand(16, 1)).requires_grad_()
+        (slope,) = torch.autograd.grad(critic(between).sum(), between, create_graph=True)
+        penalty = 10 * (slope.norm(dim=1) - 1).square().mean()
+        critics.zero_grad()
+        (critic(made).mean() - critic(real).mean() + penalty).backward()
+        critics.step()
+    optimizer.zero_grad()
+    (-critic(model(torch.randn(16, 4)))).mean().backward()
+    optimizer.step()
+"""
+
+ASYNCHRONOUS = """
+import asyncio
+async def batches():
+    for _ in range(90):
+        await asyncio.sleep(0)
+        yield x + 0.1 * torch.randn_like(x), y
+async def train():
+    async for a, b in batches():
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(a), b).backward()
+        optimizer.step()
+asyncio.run(train())
+"""
+
 UNUSUAL = {
     "lbfgs": LBFGS,
     "activation-checkpointing": CHECKPOINTED,
@@ -160,6 +233,11 @@ UNUSUAL = {
     "workers": WORKERS,
     "get-batch": GET_BATCH,
     "accumulated": ACCUMULATED,
+    "own-function": OWN_FUNCTION,
+    "sparse": SPARSE,
+    "per-sample-gradients": PER_SAMPLE,
+    "gradient-penalty": GRADIENT_PENALTY,
+    "asynchronous": ASYNCHRONOUS,
 }
 
 
