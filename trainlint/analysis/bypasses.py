@@ -51,7 +51,8 @@ def bypasses(run: Run) -> Iterator[Bypass]:
                 continue
             if _goes_around(same, inside) or _says_so(forward, backward, inside):
                 node, file = _outermost_call(run, forward, wrapper)
-                yield Bypass(wrapper, node, file, backward)
+                if not _may_call_wrapper(order, node):
+                    yield Bypass(wrapper, node, file, backward)
 
 
 def _is_wrapped_around(run: Run, made: Event, forward: Event) -> bool:
@@ -89,6 +90,16 @@ def _goes_around(backward: list[Event], inside: set[Value]) -> bool:
         for part in _unwrapping(module)
     }
     return not any(map(_is_wrapper, trained)) and not inside.isdisjoint(trained)
+
+
+def _may_call_wrapper(order: list[Event], call: ast.AST) -> bool:
+    """Whether the wrapper is called there on another path: ``if ranks > 1: model = DDP(model)``."""
+    return any(
+        event.kind is EventKind.FORWARD
+        and event.node is call
+        and any(map(_is_wrapper, elements(event.target)))
+        for event in order
+    )
 
 
 def _says_so(forward: Event, backward: Event, inside: set[Value]) -> bool:

@@ -135,3 +135,34 @@ def in_one_branch_only(model, loader, criterion, optimizer, is_masked):
             loss = criterion(model(x), y)
         loss.backward()
         optimizer.step()
+
+
+def one_epoch_of_views(loader, model, criterion, optimizer):
+    for one, other in loader:
+        optimizer.zero_grad()
+        first, second = model(one), model(other)
+        loss = criterion(first, second)
+        loss.backward()
+        optimizer.step()
+
+
+def main_of_one_or_many(gpu, args):
+    model = Net()
+    optimizer = torch.optim.Adam(model.parameters(), lr=3e-4)
+    if args.dataparallel:
+        model = torch.nn.DataParallel(model)
+    else:
+        if args.nodes > 1:
+            model = DDP(model, device_ids=[gpu])
+    model = model.to(args.device)
+    for _ in range(args.epochs):
+        one_epoch_of_views(args.loader, model, torch.nn.functional.mse_loss, optimizer)
+
+
+def start(parser):
+    args = parser.parse_args()
+    args.world_size = args.gpus * args.nodes
+    if args.nodes > 1:
+        torch.multiprocessing.spawn(main_of_one_or_many, args=(args,), nprocs=args.gpus)
+    else:
+        main_of_one_or_many(0, args)
