@@ -93,3 +93,21 @@ def a_single_lap(model, x, y):
     optimizer.zero_grad()
     nn.functional.mse_loss(model(x), y).backward()
     optimizer.step()
+
+
+def one_of_five(model, loader, name):
+    if name == "sgd":
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    elif name == "adam":
+        optimizer = torch.optim.Adam(model.parameters())
+    elif name == "adamw":
+        optimizer = torch.optim.AdamW(model.parameters())
+    elif name == "rmsprop":
+        optimizer = torch.optim.RMSprop(model.parameters())
+    else:
+        optimizer = torch.optim.Adagrad(model.parameters())
+    optimizer.zero_grad()
+    for x, y in loader:
+        torch.nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)

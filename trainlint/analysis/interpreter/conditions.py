@@ -20,7 +20,7 @@ from trainlint.analysis.values import (
     Value,
 )
 
-_MAX_TOLD_APART = 3
+_MAX_TOLD_APART = 6
 _CHANGES_BY_ITSELF = frozenset({"sync_gradients", "is_last", "should_step", "training"})
 
 
