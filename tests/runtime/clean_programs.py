@@ -73,8 +73,13 @@ class _Example:
     environment: tuple[tuple[str, str], ...] = ()
 
 
+def _fill_beside(stand_in: Callable[[Path], None], name: str, folder: Path) -> None:
+    stand_in(folder / name)
+
+
 def _beside(stand_in: Callable[[Path], None], name: str) -> Callable[[Path], None]:
-    return lambda folder: stand_in(folder / name)
+    # Not a lambda: the bench sends its cases to other processes.
+    return partial(_fill_beside, stand_in, name)
 
 
 _DIGITS = _beside(stand_ins.digits, "data")
