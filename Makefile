@@ -22,7 +22,8 @@ $(VENV)/.developing: $(VENV)/.installed
 
 $(VENV)/.probing: $(VENV)/.developing
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,probe]' \
-		matplotlib scikit-learn webdataset # the reference trainers'
+		matplotlib scikit-learn webdataset \
+		accelerate lightning mlflow-skinny safetensors tensorboard transformers wandb
 	@touch $@
 
 demo: $(VENV)/.installed
@@ -31,8 +32,9 @@ demo: $(VENV)/.installed
 test: $(VENV)/.developing
 	$(BIN)/python -m pytest
 
+# One thread each: two tests at a time on two cores.
 test-slow: $(VENV)/.probing
-	$(BIN)/python -m pytest -m slow
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m slow -n 2
 
 lint: $(VENV)/.developing
 	$(BIN)/ruff check .
