@@ -28,8 +28,8 @@ LEAST_TARGETS = 8
 def check(evidence: Evidence) -> Iterator[Result]:
     """WARN for a first classification loss far from the uninformed one."""
     calls = [c for c in training_losses(evidence, "cross_entropy") if c.step == 0]
-    first = next((b for b in evidence.trace.backwards if b.value is not None), None)
-    if not calls or first is None or first.value is None or evidence.trace.loaded_weights:
+    value = calls[0].value if calls else None
+    if value is None or not math.isfinite(value) or evidence.trace.loaded_weights:
         loaded = "the model starts from loaded weights"
         yield NotChecked(RULE, loaded if evidence.trace.loaded_weights else NO_LOSS)
         return
@@ -39,11 +39,6 @@ def check(evidence: Evidence) -> Iterator[Result]:
     if len({str(c.place) for c in calls}) > 1 or not plain or classes < 2 or call.target is None:
         yield NotChecked(RULE, "the loss is not one plain mean cross entropy")
         return
-    # Divided by the number of micro-batches, as accumulation does; the scale of a GradScaler has
-    # been taken off already.
-    divided = any(name.startswith("Div") for name in first.graph[:2])
-    parts = [s.backwards for s in evidence.trace.steps[:1] if divided]
-    value = first.value * max([1, *parts])
     ratio = value / math.log(classes)
     targets = math.prod(call.target.shape)
     if call.target.ignored is None or targets < LEAST_TARGETS or TOO_LOW < ratio < TOO_HIGH:

@@ -75,14 +75,18 @@ class Losses:
             signature = _signature(original)
 
             def call(*args: Any, **kwargs: Any) -> Any:
+                looked = None
                 if self._depth == 0 and self.recorder.active() and not in_backward():
-                    self._look(name, signature, args, kwargs)
+                    looked = self._look(name, signature, args, kwargs)
                     args, kwargs = self._held(name, args, kwargs)
                 self._depth += 1
                 try:
-                    return original(*args, **kwargs)
+                    result = original(*args, **kwargs)
                 finally:
                     self._depth -= 1
+                if looked is not None:
+                    self._note_value(looked, result)
+                return result
 
             return call
 
@@ -99,21 +103,29 @@ class Losses:
         return args, kwargs
 
     @guarded
-    def _look(self, name: str, signature: inspect.Signature | None, args: Any, kwargs: Any) -> None:
+    def _look(
+        self, name: str, signature: inspect.Signature | None, args: Any, kwargs: Any
+    ) -> LossCall | None:
+        """Record a call of a loss, whose value is not known yet, or of softmax."""
         if under_transform():
-            return
+            return None
         place = user_place()
         grad = torch.is_grad_enabled()
         key = (name, f"{place and (place.file, place.line)}", grad)
         self._looks[key] = self._looks.get(key, 0) + 1
         if self._looks[key] > LOOKS:
-            return
+            return None
         given = _arguments(signature, args, kwargs)
         with torch.no_grad():
             if "softmax" in name:
                 self._note_softmax(name, place, grad, given)
-            else:
-                self._note_loss(name, place, grad, given)
+                return None
+            return self._note_loss(name, place, grad, given)
+
+    @guarded
+    def _note_value(self, call: LossCall, result: Any) -> None:
+        if isinstance(result, torch.Tensor) and result.numel() == 1:
+            call.value = float(result.detach())
 
     def _note_softmax(
         self, name: str, place: Place | None, grad: bool, given: dict[str, Any]
@@ -125,10 +137,12 @@ class Losses:
         options: dict[str, float | str | None] = {"dim": dim % tensor.dim()}
         self._append(LossCall(name, place, self.recorder.step, grad, facts, None, options=options))
 
-    def _note_loss(self, name: str, place: Place | None, grad: bool, given: dict[str, Any]) -> None:
+    def _note_loss(
+        self, name: str, place: Place | None, grad: bool, given: dict[str, Any]
+    ) -> LossCall | None:
         prediction, target = given.get("input"), given.get("target")
         if not isinstance(prediction, torch.Tensor) or not isinstance(target, torch.Tensor):
-            return
+            return None
         dim = _class_dim(name, prediction)
         soft = target.is_floating_point() and target.shape == prediction.shape
         call = LossCall(
@@ -150,6 +164,7 @@ class Losses:
                 call.options[option] = given[option]
         call.options["weighted"] = float(given.get("weight") is not None)
         self._append(call)
+        return call
 
     def _note_indices(self, call: LossCall, target: torch.Tensor, ignore: int) -> None:
         facts = call.target

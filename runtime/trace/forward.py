@@ -102,7 +102,10 @@ class TensorFacts:
 
 @dataclass
 class LossCall:
-    """One call of a loss function, or of softmax, with what it was given."""
+    """One call of a loss function, or of softmax, with what it was given.
+
+    ``value`` is what a loss returned, where that was one number.
+    """
 
     function: str
     place: Place | None
@@ -115,6 +118,7 @@ class LossCall:
     target_made_by: str = ""
     options: dict[str, float | str | None] = field(default_factory=dict)
     shift: dict[str, float] = field(default_factory=dict)
+    value: float | None = None
 
 
 @dataclass

@@ -82,12 +82,18 @@ def _beside(stand_in: Callable[[Path], None], name: str) -> Callable[[Path], Non
     return partial(_fill_beside, stand_in, name)
 
 
+def _digits_and_results(folder: Path) -> None:
+    """The example writes into a folder that its repository keeps by a hidden file."""
+    _DIGITS(folder)
+    (folder / "vae" / "results").mkdir(exist_ok=True)
+
+
 _DIGITS = _beside(stand_ins.digits, "data")
 # The larger networks skip the fixed batch, which would take minutes on one core.
 _EXAMPLES = (
     _Example("mnist", ("--epochs", "2", "--batch-size", "16"), _DIGITS),
     _Example("mnist_rnn", ("--batch-size", "16"), _DIGITS),
-    _Example("vae", (), _DIGITS),
+    _Example("vae", (), _digits_and_results),
     _Example("siamese_network", ("--batch-size", "8"), _DIGITS, options=_NO_FIXED_BATCH),
     _Example(
         "mnist_forward_forward",

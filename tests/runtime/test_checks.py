@@ -248,12 +248,14 @@ def test_a_batch_in_the_place_of_the_sequence_warns() -> None:
     assert "mha-batch-first" not in levels(trace)
 
 
-def test_the_first_loss_of_accumulation_is_put_together() -> None:
+def test_the_first_loss_is_that_of_one_call_whatever_is_made_of_it() -> None:
     trace = healthy()
     prediction = facts(-0.1, 0.1, [8, 10])
     target = TensorFacts([8], "int64", low=0, high=9, ignored=0.0)
-    trace.losses = [LossCall("cross_entropy", HERE, 0, True, prediction, target, classes=10)]
+    call = LossCall("cross_entropy", HERE, 0, True, prediction, target, classes=10, value=2.3)
+    trace.losses = [call]
+    # Divided for accumulation, added up over several networks, weighted.
     trace.backwards = [Backward(HERE, 0, 2.3 / 4, graph=["DivBackward0", "NllLossBackward0"])]
-    assert levels(trace)["loss-at-start"] is Level.WARN
-    trace.steps[0].backwards = 4
     assert "loss-at-start" not in levels(trace)
+    call.value = 25.0
+    assert levels(trace)["loss-at-start"] is Level.WARN
