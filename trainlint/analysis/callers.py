@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from trainlint.analysis.definitions import FunctionDefinition
+from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.search import holds_identifier
@@ -122,9 +122,17 @@ def _may_refer_to(file: FileModel, function: FunctionDefinition) -> bool:
     name = function.name
     attributes = [node for node in file.nodes(ast.Attribute) if node.attr == name]
     if function.owner is not None:
-        return bool(attributes)
+        return bool(attributes) and not _means_another(file, function.owner)
     names = [node for node in file.nodes(ast.Name) if node.id == name]
     return any(file.resolve(node) in (function, None) for node in [*names, *attributes])
+
+
+def _means_another(file: FileModel, owner: ClassDefinition) -> bool:
+    """Whether a class of the owner's name in the file is another one, as in a copied project."""
+    meant = {file.resolve_class(node) for node in file.nodes(ast.Name) if node.id == owner.name}
+    if owner.name in file.classes:
+        meant.add(file.classes[owner.name])
+    return bool(meant) and all(found and owner not in found.ancestors() for found in meant)
 
 
 def _calls_by_name(file: FileModel, name: str) -> bool:
