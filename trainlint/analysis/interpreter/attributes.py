@@ -129,6 +129,8 @@ def set_item(machine: Machine, container: Value, target: ast.Subscript, value: V
             container.elements.append(value)
         else:
             container.elements.append(value)
+            if container.keys is not None:
+                container.keys.append(Unknown())
             container.open = True
             container.last_is_sure = False
         return
@@ -145,7 +147,7 @@ def set_item(machine: Machine, container: Value, target: ast.Subscript, value: V
 def _item_of_group(group: Group, index: ast.expr) -> Value:
     if isinstance(index, ast.Slice):
         ends_there = group.last_is_sure and index.upper is None and index.step is None
-        return Group(list(group.elements), keys=group.keys, open=True, last_is_sure=ends_there)
+        return Group(list(group.elements), open=True, last_is_sure=ends_there)
     if isinstance(index, ast.Constant):
         if group.keys is not None and index.value in group.keys:
             position = len(group.keys) - 1 - group.keys[::-1].index(index.value)

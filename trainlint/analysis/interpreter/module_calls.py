@@ -93,7 +93,8 @@ def as_output(
             as_output(module, element, arguments, has_graph=has_graph)
             for element in result.elements
         ]
-        return Group(marked, keys=result.keys, open=result.open)
+        keys = list(result.keys) if result.keys is not None else None
+        return Group(marked, keys=keys, open=result.open)
     if isinstance(result, Parameters):
         return result
     inputs = [item for value in arguments for item in elements(value) if isinstance(item, Tensor)]

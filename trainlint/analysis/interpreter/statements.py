@@ -76,7 +76,11 @@ def _augmented(machine: Machine, node: ast.stmt) -> bool:
     assert isinstance(node, ast.AugAssign)
     old, new = evaluate(machine, node.target), evaluate(machine, node.value)
     if isinstance(old, Group):
-        old.elements.extend(new.elements if isinstance(new, Group) else [new])
+        added = new.elements if isinstance(new, Group) else [new]
+        old.elements.extend(added)
+        if old.keys is not None:
+            known = new.keys if isinstance(new, Group) else None
+            old.keys.extend(known if known is not None else [Unknown()] * len(added))
         old.open = True
         old.last_is_sure = is_listed(new) and machine.conditional_depth <= old.depth
         return False
