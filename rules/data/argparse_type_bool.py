@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
 _PARSERS_THAT_READ_BOOLS = ("jsonargparse.", "transformers.", "tap.", "simple_parsing.")
+_TAKES_A_TEXT = frozenset({"store", "append", "extend"})
 _SHAPES_THE_ARGUMENT = frozenset({"action", "nargs", "const", "choices", "metavar"})
 
 
@@ -66,6 +67,7 @@ class ArgparseTypeBool(Rule):
                 and call.func.attr == "add_argument"
                 and (given := _type_of(call)) is not None
                 and file.qualified(given) == "builtins.bool"
+                and _stores_its_text(call)
                 and not _parser_reads_bools(file, call.func.value)
             ):
                 option = _option(call)
@@ -74,6 +76,12 @@ class ArgparseTypeBool(Rule):
                     f"`type=bool` makes every text true: `{option} False` gives True",
                     repair=_repair(file, call, given),
                 )
+
+
+def _stores_its_text(call: ast.Call) -> bool:
+    """Whether the option takes a text at all: ``BooleanOptionalAction`` ignores the type."""
+    action = next((item.value for item in call.keywords if item.arg == "action"), None)
+    return action is None or (isinstance(action, ast.Constant) and action.value in _TAKES_A_TEXT)
 
 
 def _type_of(call: ast.Call) -> ast.expr | None:

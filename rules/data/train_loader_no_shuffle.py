@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from trainlint.fixing import Editor
 
 _SHUFFLED_BEFORE = re.compile(r"\bshuffle\(|randperm|permutation|\.sample\(|train_test_split")
+_STREAMS = re.compile(r"\bstreaming\s*=\s*True\b")
 _DEFINITIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 _KEEPS_ORDER = re.compile(
     r"time_?series|forecast|stock|price|sequen|series|bptt|temporal|window|curricul|sorted|bucket|"
@@ -143,7 +144,8 @@ def _trains(loader: Loader) -> bool:
 
 def _has_an_order(loader: Loader) -> bool:
     """Whether the data is known, or by its name likely, to come in an order of its own."""
-    if _SHUFFLED_BEFORE.search(_preparation(loader)):
+    preparation = _preparation(loader)
+    if _SHUFFLED_BEFORE.search(preparation) or _STREAMS.search(preparation):
         return True
     for dataset in options(loader.argument("dataset")):
         if (

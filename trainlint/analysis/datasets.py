@@ -48,7 +48,9 @@ def split_of(value: Value) -> Purpose | None:
 def is_stream(value: Value) -> bool:
     """Whether a dataset has an order of its own that a loader cannot shuffle."""
     if isinstance(value, Object):
-        return value.dotted.startswith(_STREAMS)
+        asked = value.keywords.get("streaming")
+        streams = isinstance(asked, Constant) and asked.value is True
+        return streams or value.dotted.startswith(_STREAMS)
     return isinstance(value, Instance) and any(
         name is not None and name.startswith(_STREAMS) for name in value.definition.external_bases()
     )

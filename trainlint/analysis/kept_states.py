@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainlint.analysis.blocks import block_of
 from trainlint.analysis.receivers import last_name, receiver_role
 from trainlint.analysis.roles import Role
 from trainlint.scout import identifier, pattern
@@ -24,6 +25,7 @@ _COUNTS = re.compile(
 )
 _SHALLOW = frozenset({"builtins.dict", "collections.OrderedDict", "copy.copy"})
 _SAME_STORAGE = frozenset({"detach", "data"})
+_MOVES = frozenset({"to", "cuda", "cpu", "to_empty"})
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,9 @@ def kept_states(file: FileModel) -> Iterator[KeptState]:
             continue
         target = statement.targets[0]
         if isinstance(target, (ast.Name, ast.Attribute, ast.Subscript)):
-            yield KeptState(statement, target, call, tuple(_loads(file, target)))
+            kept = KeptState(statement, target, call, tuple(_loads(file, target)))
+            if not _is_moved_away(file, kept):
+                yield kept
 
 
 def live_state(file: FileModel, value: ast.expr) -> ast.Call | None:
@@ -112,6 +116,42 @@ def _live_under_name(file: FileModel, name: ast.Name) -> ast.Call | None:
         return None
     is_itself = isinstance(parent.value, ast.Name) and parent.value.id == name.id
     return None if is_itself else live_state(file, parent.value)
+
+
+def _is_moved_away(file: FileModel, kept: KeptState) -> bool:
+    """Whether the model goes to another device right after its state was kept.
+
+    Its parameters get new storage there, and the state keeps the old one for itself. So it is where
+    the statement stands in a ``with`` that was given the model: that may move it for the while.
+    """
+    model = ast.unparse(_unmoved(kept.model))
+    block = block_of(file, kept.statement)
+    for statement in block[block.index(kept.statement) + 1 :]:
+        for node in ast.walk(statement):
+            if (
+                isinstance(node, ast.Call)
+                and _is_move(node)
+                and ast.unparse(_unmoved(node)) == model
+            ):
+                return True
+    parent = file.index.parents[kept.statement]
+    return isinstance(parent, ast.With) and any(
+        model in map(ast.unparse, item.context_expr.args)
+        for item in parent.items
+        if isinstance(item.context_expr, ast.Call)
+    )
+
+
+def _is_move(call: ast.Call) -> bool:
+    return isinstance(call.func, ast.Attribute) and call.func.attr in _MOVES
+
+
+def _unmoved(model: ast.expr) -> ast.expr:
+    """``model`` of ``model.cpu()``."""
+    while isinstance(model, ast.Call) and _is_move(model):
+        assert isinstance(model.func, ast.Attribute)
+        model = model.func.value
+    return model
 
 
 def _loads(file: FileModel, target: ast.expr) -> Iterator[ast.expr]:

@@ -1,6 +1,7 @@
 """Keeping the best weights: references that go on changing, and copies that do not."""
 
 import copy
+from contextlib import contextmanager
 
 import torch
 from torch import nn
@@ -180,3 +181,72 @@ class Resumable:
     def go_on(self, engine, loader):
         engine.load_state_dict(self.last)
         self.fit(engine, loader)
+
+
+def train_one_epoch(model, loader, optimizer):
+    model.train()
+    for x, y in loader:
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+
+def kept_on_another_device(model, loader, optimizer, evaluate, device):
+    best, best_state, first_state = 0.0, None, model.state_dict()
+    model.to(device)
+    for _ in range(10):
+        train_one_epoch(model, loader, optimizer)
+        score = evaluate(model)
+        if score > best:
+            best = score
+            best_state = model.cpu().state_dict()
+            model.cuda()
+    model.load_state_dict(best_state if best > 0.5 else first_state)
+
+
+def moved_and_moved_back(model, loader, optimizer, evaluate, device):
+    best, best_state = 0.0, None
+    for _ in range(10):
+        train_one_epoch(model, loader, optimizer)
+        score = evaluate(model)
+        if score > best:
+            best = score
+            model.cpu()
+            best_state = model.state_dict()
+            model.to(device)
+    model.load_state_dict(best_state)
+
+
+def another_one_is_moved(model, teacher, loader, optimizer, evaluate):
+    best, best_state = 0.0, None
+    for _ in range(10):
+        train_one_epoch(model, loader, optimizer)
+        score = evaluate(model)
+        if score > best:
+            best = score
+            best_state = model.state_dict()  # expect: best-state-alias
+            teacher.cpu()
+    model.load_state_dict(best_state)
+
+
+@contextmanager
+def on_device(model, device):
+    before = next(model.parameters()).device
+    model.to(device)
+    yield
+    model.to(before)
+
+
+def trials(model, train, rates):
+    with on_device(model, "cpu"):
+        start = model.state_dict()
+    for rate in rates:
+        model.load_state_dict(start)
+        train(model, torch.optim.SGD(model.parameters(), rate))
+
+
+def trials_on_one_device(model, train, rates):
+    start = model.state_dict()  # expect: best-state-alias
+    for rate in rates:
+        model.load_state_dict(start)
+        train(model, torch.optim.SGD(model.parameters(), rate))

@@ -75,3 +75,10 @@ def local_type(bool):
     parser = argparse.ArgumentParser()
     parser.add_argument("--verbose", type=bool)
     return parser
+
+
+def with_an_action():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--amp", type=bool, default=True, action=argparse.BooleanOptionalAction)
+    parser.add_argument("--ema", type=bool, default=True, action="store")  # expect: argparse-type-bool
+    return parser

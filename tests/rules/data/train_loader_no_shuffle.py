@@ -4,6 +4,7 @@ import random
 
 import torch
 import torchvision
+from datasets import load_dataset
 from torch.nn import functional as F
 from torch.utils.data import DataLoader, Dataset, IterableDataset, TensorDataset
 
@@ -181,4 +182,24 @@ class Benchmark:
 def dry_run():
     made_up = TensorDataset(torch.randn(8, 3, 64, 64), torch.randint(0, 3, (8,)))
     train_loader = DataLoader(made_up, batch_size=4)
+    return {"train_loader": train_loader}
+
+
+def streamed_parts(collate):
+    images = load_dataset("cifar10", split="train", streaming=True)
+    train_loader = DataLoader(images.take(1000), batch_size=64, collate_fn=collate)
+    return {"train_loader": train_loader}
+
+
+STREAMED = load_dataset("cifar10", split="train", streaming=True)
+
+
+def streamed():
+    train_loader = DataLoader(STREAMED, batch_size=64)
+    return {"train_loader": train_loader}
+
+
+def downloaded():
+    images = load_dataset("cifar10", split="train", streaming=False)
+    train_loader = DataLoader(images, batch_size=64)  # expect: train-loader-no-shuffle
     return {"train_loader": train_loader}
