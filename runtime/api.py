@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import shutil
 import tempfile
 from typing import Any
 
@@ -68,7 +69,8 @@ def probe(
             optimizer.load_state_dict(moments)
             optimizer.zero_grad()
             state.restore()
-    evidence = Evidence("probe()", spec.folder, recorder.trace, seconds=recorder.trace.seconds)
+        shutil.rmtree(spec.folder, ignore_errors=True)
+    evidence = Evidence("probe()", recorder.trace, seconds=recorder.trace.seconds)
     evidence.skipped["fixed batch"] = "it needs a script that can be started again"
     return Report(evidence, judge(evidence))
 

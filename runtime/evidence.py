@@ -17,7 +17,6 @@ class Evidence:
     """The traces of the phases that ran, and why others did not."""
 
     script: str = ""
-    folder: str = ""
     observe: Trace | None = None
     fixed: Trace | None = None
     zeroed: Trace | None = None

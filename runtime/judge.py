@@ -75,12 +75,21 @@ def all_checks() -> Iterator[Check]:
         yield Check(module.RULE, inspect.cleandoc(module.__doc__ or ""), module.check)
 
 
+def _results(check: Check, evidence: Evidence) -> list[Result]:
+    """What a check says; one that fails itself does not cost the rest of the report."""
+    try:
+        return list(check.run(evidence))
+    except Exception as problem:
+        reason = f"the check itself failed ({type(problem).__name__}: {problem}): please report it"
+        return [NotChecked(check.rule, reason)]
+
+
 def judge(evidence: Evidence) -> Verdict:
     """Run every check. Without any optimizer step, only what needs none can be said."""
     results: list[Result] = []
     passed = []
     for check in all_checks():
-        own = list(check.run(evidence))
+        own = _results(check, evidence)
         results += own
         if not own:
             passed.append(check.rule)

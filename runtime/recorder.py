@@ -166,8 +166,11 @@ class Recorder:
             self._try(action)
         self.trace.seconds = now - self._started
         draft = self.spec.trace_path.with_suffix(".part")
-        draft.write_text(to_json(self.trace))
-        os.replace(draft, self.spec.trace_path)
+        try:
+            draft.write_text(to_json(self.trace))
+            os.replace(draft, self.spec.trace_path)
+        except OSError as problem:  # a full disk; an earlier trace may lie there
+            self.error("trace", problem)
         self._flushed = time.monotonic()
         self._flush_cost = self._flushed - now
 

@@ -1,6 +1,7 @@
 """The same parameter stands in two groups or two optimizers.
 
-It is then updated twice a step, with two sets of moments.
+It is then updated twice a step, with two sets of moments. Optimizers that follow one another (a
+learning rate finder, then training; one stage after another) share nothing.
 
 Fix: give each parameter to one group of one optimizer.
 """
@@ -8,6 +9,7 @@ Fix: give each parameter to one group of one optimizer.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 
 from trainlint.runtime.checks._words import named
 from trainlint.runtime.evidence import Evidence
@@ -24,10 +26,10 @@ def check(evidence: Evidence) -> Iterator[Result]:
         yield NotChecked(RULE, "the script made no torch optimizer")
         return
     twice = [p for p in trace.params if len(p.optimizers) > len(set(p.optimizers))]
-    both = [p for p in trace.params if len({o for o in p.optimizers if _used(trace, o)}) > 1]
+    both = [p for p in trace.params if _in_turns(trace, set(p.optimizers))]
     for params, level, where in (
         (twice, Level.FAIL, "twice in one optimizer"),
-        (both, Level.WARN, "in two optimizers that both step"),
+        (both, Level.WARN, "in two optimizers that step in turns"),
     ):
         if params:
             yield Finding(
@@ -40,5 +42,8 @@ def check(evidence: Evidence) -> Iterator[Result]:
             )
 
 
-def _used(trace: Trace, optimizer: int) -> bool:
-    return trace.optimizers[optimizer].steps > 0
+def _in_turns(trace: Trace, optimizers: set[int]) -> bool:
+    """Whether one of them steps again after another one has."""
+    order = [s.optimizer for s in trace.steps if s.optimizer in optimizers]
+    changes = sum(one != following for one, following in pairwise(order))
+    return changes >= max(2, len(set(order)))

@@ -1,8 +1,9 @@
 """Parameters ran in the forward pass and are in an optimizer, but never get a gradient.
 
 If the first layers that ran get none and later ones do, the graph is cut between them
-(``.detach()``, ``.data``, ``.item()``, ``no_grad``, a numpy round trip): FAIL. Unused branches
-elsewhere are common in published models and only noted.
+(``.detach()``, ``.data``, ``.item()``, ``no_grad``, a numpy round trip): FAIL. Branches elsewhere
+that the loss does not use, and layers that never run, are common in published models and only
+noted.
 
 Fix: remove the cut, or freeze the part before it.
 """
@@ -28,6 +29,7 @@ def check(evidence: Evidence) -> Iterator[Result]:
         yield NotChecked(RULE, reason)
         return
     trace = evidence.trace
+    yield from _unused(evidence)
     ran = [p for p in trace.params if p.order is not None and p.requires_grad and p.optimizers]
     ran = [p for p in ran if p.steps >= STEPS]
     for root in sorted({p.root for p in ran}):
@@ -36,6 +38,22 @@ def check(evidence: Evidence) -> Iterator[Result]:
         if not without or (len(without) == len(own) and len(trace.optimizers) > 1):
             continue
         yield from _judge(own, without, root)
+
+
+def _unused(evidence: Evidence) -> Iterator[Finding]:
+    """NOTE for parts of a trained model whose turn never comes."""
+    params = [p for p in evidence.trace.params if p.optimizers and p.steps >= STEPS]
+    for root in sorted({p.root for p in params if p.root}):
+        own = [p for p in params if p.root == root and p.requires_grad]
+        unused = [p for p in own if p.order is None and not p.backwards]
+        if unused and len(unused) < len(own):
+            yield Finding(
+                RULE,
+                Level.NOTE,
+                f"{len(unused)} parameters of {root} are never used",
+                f"they are in the optimizer, but their layers did not run: {named(unused)}",
+                "call these layers in forward, or remove them",
+            )
 
 
 def _judge(own: list[ParamFacts], without: list[ParamFacts], root: str) -> Iterator[Result]:

@@ -30,7 +30,10 @@ def check(evidence: Evidence) -> Iterator[Result]:
         [s.loss for s in t.steps if s.loss is not None] for t in (evidence.fixed, evidence.zeroed)
     )
     size = min(len(real), len(zero))
-    if size < 10 or evidence.zeroed.held != "loader":
+    if evidence.fixed.held != "loader":
+        yield NotChecked(RULE, "no DataLoader delivers the batches")
+        return
+    if size < 10 or not evidence.zeroed.held:
         yield NotChecked(RULE, "the inputs of the fixed batch could not be zeroed")
         return
     drop = real[1] - real[size - 1]

@@ -20,8 +20,13 @@ CALLS = 2
 
 
 def check(evidence: Evidence) -> Iterator[Result]:
-    """FAIL for a two-dimensional prediction normalised over its samples."""
+    """FAIL for a two-dimensional prediction normalised over its samples.
+
+    What is a sample is known from a loader. Where there is none, only a model's own output that is
+    normalised outside it can be told, and is a WARN.
+    """
     trace = evidence.trace
+    whole = trace.extra.output_shape if trace.extra is not None else []
     sizes = {p.batch_size for p in trace.passes if p.backwards and p.batch_size}
     calls = [
         c for c in trace.losses if "softmax" in c.function and c.grad and c.input.requires_grad
@@ -32,15 +37,16 @@ def check(evidence: Evidence) -> Iterator[Result]:
     wrong = [
         c
         for c in calls
-        if c.options.get("dim") == 0
-        and len(c.input.shape) == 2
-        and c.input.shape[0] in sizes
-        and c.input.shape[1] > 1
+        if c.options.get("dim") == 0 and len(c.input.shape) == 2 and c.input.shape[1] > 1
     ]
+    if sizes:
+        wrong = [c for c in wrong if c.input.shape[0] in sizes]
+    else:
+        wrong = [c for c in wrong if c.options["outside"] and c.input.shape == whole]
     if len(wrong) >= CALLS:
         yield Finding(
             RULE,
-            Level.FAIL,
+            Level.FAIL if sizes else Level.WARN,
             f"{wrong[0].function} over the batch dimension",
             f"an input of shape {wrong[0].input.shape} is normalised over dimension 0, its samples",
             "normalise over the classes: dim=-1",

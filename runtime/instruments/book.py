@@ -6,6 +6,7 @@ import weakref
 
 import torch
 from torch import nn
+from torch.nn.parameter import is_lazy
 
 from trainlint.runtime.recorder import Recorder
 from trainlint.runtime.trace import ParamFacts
@@ -62,17 +63,26 @@ class ParamBook:
         else:
             index = len(self._tensors)
             reference = weakref.ref(param)
+            dtype = str(param.dtype).removeprefix("torch.")
+            self.facts.append(ParamFacts("", [], 0, dtype))
             self._known[id(param)] = (index, reference)
             self._tensors.append(reference)
-            dtype = str(param.dtype).removeprefix("torch.")
-            self.facts.append(ParamFacts("", list(param.shape), param.numel(), dtype))
         record = self.facts[index]
         record.requires_grad = param.requires_grad
+        if is_lazy(param):
+            return index  # it gets its size, and its name, when its module has run
+        if not record.numel:
+            record.shape, record.numel = list(param.shape), param.numel()
         if name and not record.name:
             record.name = name
             record.kind = _kind(name, param, owner)
             record.module = type(owner).__name__ if owner is not None else ""
         return index
+
+    def look_up(self, param: torch.Tensor) -> ParamFacts | None:
+        """The record of a parameter, if it has one."""
+        known = self._known.get(id(param))
+        return self.facts[known[0]] if known is not None and known[1]() is param else None
 
     def index_in(self, module: nn.Module, name: str, param: torch.Tensor) -> int:
         """The position of a parameter of a module that is running.
@@ -91,13 +101,17 @@ class ParamBook:
         return self._tensors[index]()
 
     def live(self) -> list[tuple[int, torch.Tensor]]:
-        """Every parameter that still exists."""
+        """Every parameter that still exists, and has values."""
         pairs = ((i, reference()) for i, reference in enumerate(self._tensors))
-        return [(i, tensor) for i, tensor in pairs if tensor is not None]
+        return [(i, t) for i, t in pairs if t is not None and not is_lazy(t)]
 
     def name_root(self, root: nn.Module, root_name: str) -> None:
-        """Learn the names below a root, once and whenever its size changes."""
-        size = sum(1 for _ in root.modules())
+        """Learn the names below a root, once and whenever its size changes.
+
+        What is lazy changes its class when it gets its values.
+        """
+        modules = list(root.modules())
+        size = len(modules) + sum(hasattr(type(m), "cls_to_become") for m in modules)
         if self._named_roots.get(id(root)) == size:
             return
         self._named_roots[id(root)] = size

@@ -15,7 +15,12 @@ _SHAPES_ONLY = (
     "Transpose", "TBackward", "Clone", "Index", "Alias", "Expand", "Contiguous", "UnsafeView",
     "Cat", "Stack",
 )  # fmt: skip
-_ELEMENTWISE = ("Sub", "Pow", "Abs", "Mul", "Mean", "Sum", "Div", "Add", "Neg", "Square", "Sqrt")
+_ELEMENTWISE = (
+    "Sub", "Pow", "Abs", "Mul", "Mean", "Sum", "Div", "Add", "Neg", "Square", "Sqrt", "Where",
+    "Clamp", "Exp", "Log", "Cosh", "Tanh", "Softplus", "Relu", "Minimum", "Maximum",
+)  # fmt: skip
+# How far the arithmetic of a loss is followed.
+_DEEP = 12
 
 
 def maker_of(tensor: torch.Tensor) -> str:
@@ -66,7 +71,7 @@ def implicit_broadcasts(loss: torch.Tensor) -> list[list[int]]:
     """
     found = []
     node: Any = loss.grad_fn
-    for _ in range(6):
+    for _ in range(_DEEP):
         if node is None or not any(name in node.name() for name in _ELEMENTWISE):
             break
         following = [n for n, _ in node.next_functions if n is not None]

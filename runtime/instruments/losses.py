@@ -12,6 +12,7 @@ from torch.nn import functional
 
 from trainlint.runtime.instruments.graphs import maker_of
 from trainlint.runtime.instruments.modules import Modules, in_backward, under_transform
+from trainlint.runtime.instruments.tensors import plain, sizes
 from trainlint.runtime.patches import Patches
 from trainlint.runtime.places import user_place
 from trainlint.runtime.recorder import Recorder, guarded
@@ -31,9 +32,9 @@ _CLASS_LOSSES = ("cross_entropy", "nll_loss")
 def measure(tensor: torch.Tensor, dim: int | None = None) -> TensorFacts:
     """Range, mean and, over the class dimension, how far the rows are from summing to one."""
     facts = TensorFacts(
-        list(tensor.shape), str(tensor.dtype).removeprefix("torch."), tensor.requires_grad
+        sizes(tensor), str(tensor.dtype).removeprefix("torch."), tensor.requires_grad
     )
-    data = tensor.detach()
+    data = plain(tensor)
     if not data.numel():
         return facts
     if dim is not None and data.dim() > dim and data.is_floating_point():
@@ -133,8 +134,9 @@ class Losses:
         tensor, dim = given.get("input"), given.get("dim")
         if not isinstance(tensor, torch.Tensor) or not isinstance(dim, int) or not tensor.dim():
             return
-        facts = TensorFacts(list(tensor.shape), str(tensor.dtype), tensor.requires_grad)
+        facts = TensorFacts(sizes(tensor), str(tensor.dtype), tensor.requires_grad)
         options: dict[str, float | str | None] = {"dim": dim % tensor.dim()}
+        options["outside"] = float(not self.modules.stack)
         self._append(LossCall(name, place, self.recorder.step, grad, facts, None, options=options))
 
     def _note_loss(

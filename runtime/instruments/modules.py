@@ -18,7 +18,7 @@ from torch.nn.modules.module import (
 )
 
 from trainlint.runtime.instruments.book import ParamBook
-from trainlint.runtime.instruments.tensors import tensors_in
+from trainlint.runtime.instruments.tensors import sizes, tensors_in
 from trainlint.runtime.patches import Patches
 from trainlint.runtime.places import called_from, user_place
 from trainlint.runtime.recorder import Recorder, guarded
@@ -175,7 +175,7 @@ class Modules:
     def _note_sequence(self, module: nn.Module, inputs: Any) -> None:
         facts, first = self._facts.get(id(module)), next(tensors_in(inputs), None)
         if facts is not None and not facts.sequence_first and first is not None:
-            facts.sequence_first = list(first.shape)
+            facts.sequence_first = sizes(first)
 
     def _note_mode(self, module: nn.Module, call: RootCall) -> None:
         if isinstance(module, _DROPOUT) and module.p > 0:

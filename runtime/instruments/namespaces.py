@@ -64,7 +64,7 @@ class Namespaces:
             if shared:
                 self._alias(frame, name, "state", shared[0])
         elif isinstance(value, nn.Module) and PROMISES.search(short):
-            other = _other_name(scope, value)
+            other = _other_name(scope, value) if self._is_trained(value) else ""
             if other:
                 self._alias(frame, name, "module", other)
         elif isinstance(value, torch.Tensor) and value.grad_fn is not None:
@@ -74,6 +74,11 @@ class Namespaces:
             held = [v for v in value[:MOST_ITEMS] if isinstance(v, torch.Tensor) and v.grad_fn]
             if len(held) == min(len(value), MOST_ITEMS):
                 self._graph(frame, name, len(value))
+
+    def _is_trained(self, module: nn.Module) -> bool:
+        """Whether backward reaches it; a real average or target network may have other names."""
+        known = (self.modules.book.look_up(p) for p in module.parameters())
+        return any(facts is not None and facts.backwards for facts in known)
 
     def _alias(self, frame: FrameType, name: str, kind: str, of: str) -> None:
         place = _assignment(frame, name)

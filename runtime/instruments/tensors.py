@@ -13,9 +13,20 @@ SAMPLE = 65536
 
 
 def plain(tensor: torch.Tensor) -> torch.Tensor:
-    """The local tensor behind a distributed one, detached."""
+    """The local tensor behind a distributed one, or the values of a nested one; detached."""
+    if tensor.is_nested:
+        return tensor.detach().values()
     local = getattr(tensor, "_local_tensor", tensor)
     return local.detach() if isinstance(local, torch.Tensor) else tensor.detach()
+
+
+def sizes(tensor: torch.Tensor) -> list[int]:
+    """The shape; a dimension along which the parts of a nested tensor differ counts as 0."""
+    if not tensor.is_nested:
+        return list(tensor.shape)
+    if tensor.layout != torch.jagged:
+        return [tensor.size(0), *[0] * (tensor.dim() - 1)]
+    return [size if type(size) is int else 0 for size in tensor.shape]
 
 
 def sample(tensor: torch.Tensor, size: int = SAMPLE) -> torch.Tensor:

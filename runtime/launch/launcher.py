@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Callable
@@ -92,7 +93,7 @@ class Launcher:
         self.progress = progress
         self.folder = run_folder(settings)
         forget_earlier_run(self.folder, settings.rank)
-        self.evidence = Evidence(script=settings.target, folder=str(self.folder))
+        self.evidence = Evidence(script=settings.target)
         self._started = time.monotonic()
         self._spec: ChildSpec | None = None
         self._has_input = False
@@ -112,8 +113,16 @@ class Launcher:
         finally:
             if home is not None and self._home is None:
                 home.close()
+            self._clear_away()
         evidence.seconds = time.monotonic() - self._started
         return evidence
+
+    def _clear_away(self) -> None:
+        """Remove the run's folder, unless the user named one or another rank may still write."""
+        ranks = len(self.evidence.ranks)
+        alone = self.settings.world == 1 or ranks == self.settings.world
+        if self.settings.folder is None and self.settings.rank == 0 and alone:
+            shutil.rmtree(self.folder, ignore_errors=True)
 
     def _phases(self, home: Nursery) -> None:
         evidence, settings = self.evidence, self.settings
@@ -149,7 +158,7 @@ class Launcher:
         if observe.ending.kind in BROKEN:
             return f"the script {observe.ending.kind}"
         if len({s.optimizer for s in observe.steps}) > 1:
-            return "several optimizers pull at one loss each"
+            return "several optimizers make steps"
         if self._left() <= 0:
             return "the time budget was spent"
         return ""

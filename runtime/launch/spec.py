@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import time
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 
@@ -16,8 +15,8 @@ class ChildSpec:
     ``phase`` is ``observe``, ``fixed`` (one batch again and again), ``zeroed`` (the same with its
     inputs zeroed) or ``replay`` (the first non-finite operation is named). ``process`` numbers the
     processes that the script starts itself; ``job`` tells one run of all ranks from another in the
-    same folder. What is older than ``started`` is the user's. ``has_input`` says that there is
-    something on standard input.
+    same folder. What is not younger than ``started``, which is set at :meth:`write` by the clock of
+    the file system, is the user's. ``has_input`` says that there is something on standard input.
     """
 
     target: str
@@ -38,7 +37,7 @@ class ChildSpec:
     process: int = 0
     job: int = 0
     has_input: bool = False
-    started: float = field(default_factory=time.time)
+    started: float = 0.0
 
     @property
     def run_folder(self) -> Path:
@@ -90,6 +89,9 @@ class ChildSpec:
     def write(self) -> Path:
         """Save the request and return its path."""
         path = self.run_folder / f"spec.{self.suffix}.json"
+        if not self.started:
+            path.write_text("not ready")
+            self.started = path.stat().st_ctime
         path.write_text(json.dumps(dataclasses.asdict(self)))
         return path
 

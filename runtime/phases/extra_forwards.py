@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from trainlint.runtime.instruments.losses import Losses
 from trainlint.runtime.instruments.modules import Modules
-from trainlint.runtime.instruments.tensors import map_tensors, tensors_in
+from trainlint.runtime.instruments.tensors import map_tensors, sizes, tensors_in
 from trainlint.runtime.phases.randomness import RandomState
 from trainlint.runtime.recorder import Recorder
 from trainlint.runtime.trace import ExtraForward, Place, RootCall
@@ -136,7 +136,16 @@ def _frozen_by_train(model: nn.Module, twin: nn.Module) -> list[str]:
 def _forward(model: nn.Module, inputs: Inputs, seed: int = 0) -> list[torch.Tensor]:
     torch.manual_seed(seed)
     args, kwargs = map_tensors(inputs, lambda t: t.clone())
-    output = model(*args, **kwargs)
+    # A queue or a cache that a forward fills is none of the next one's.
+    kept = [
+        (module, {name: b.clone() for name, b in module._buffers.items() if b is not None})
+        for module in model.modules()
+    ]
+    try:
+        output = model(*args, **kwargs)
+    finally:
+        for module, buffers in kept:
+            module._buffers.update(buffers)
     return [t.float() for t in tensors_in(output) if t.is_floating_point()]
 
 
@@ -153,7 +162,7 @@ def _ask_repeatable(model: nn.Module, inputs: Inputs, facts: ExtraForward) -> No
     with _RandomOperations() as seen:
         second = _forward(model, inputs, 2)
     facts.random_ops = seen.names
-    facts.output_shape = list(first[0].shape) if first else []
+    facts.output_shape = sizes(first[0]) if first else []
     pairs = list(zip(first, second, strict=True))
     facts.repeatable = all(_difference(a, b) < TOLERANCE for a, b in pairs)
 

@@ -125,7 +125,9 @@ def _print_files(trace: Trace, console: Console) -> None:
     if trace.redirected:
         console.print()
         names = ", ".join(trace.redirected[:3])
-        console.print(f"written to the probe's own folder instead: {escape(names)}", style="dim")
+        console.print(
+            f"kept away from your files (--folder DIR saves it): {escape(names)}", style="dim"
+        )
     if trace.created:
         names = ", ".join(trace.created[:3])
         console.print(f"the script created new files: {escape(names)}", style="dim")

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
 
 MOST_LISTED = 50
 _SYSTEM = ("/dev/", "/proc/", "/sys/")
-# The file system's clock may lag behind ours by this much.
-CLOCK_SECONDS = 0.02
 
 
 def absolute_path(path: Any) -> str | None:
@@ -42,7 +40,7 @@ class Redirects:
         self.moves = Moves(recorder.spec.moves_path)
         self._redirected = 0
         self.new: set[str] = set()
-        self._started = recorder.spec.started - CLOCK_SECONDS
+        self._started = recorder.spec.started
         self._stat = os.stat
         self._home = str(recorder.spec.run_folder) + os.sep
         self._journal = recorder.spec.journal_path.open("a", encoding="utf-8")
@@ -74,7 +72,7 @@ class Redirects:
         except (OSError, ValueError):
             return False
         # A folder's times change with its contents; the script's own folders are all known.
-        return os.path.isdir(absolute) or facts.st_ctime < self._started
+        return os.path.isdir(absolute) or facts.st_ctime <= self._started
 
     def made_by_earlier_phase(self, absolute: str) -> bool:
         """Whether the folder is left from the same script's earlier run."""
@@ -127,12 +125,14 @@ def _made_folders(spec: ChildSpec) -> set[str]:
 def tidy(spec: ChildSpec) -> None:
     """Move the script's results to the run folder, and remove the empty folders it made.
 
-    What it created before its first step (downloads, caches) stays.
+    What it created before its first step (downloads, caches) stays. What only a later phase creates
+    is named after the run (by the time, by a number) and goes too.
     """
     entries = _entries(spec.journal_path)
+    later = spec.phase != "observe"
     kept = spec.run_folder / f"results.{spec.suffix}"
     for position, (path, folder, result) in enumerate(entries):
-        if result and not folder and os.path.isfile(path):
+        if (result or later) and not folder and os.path.isfile(path):
             kept.mkdir(exist_ok=True)
             shutil.move(path, kept / f"{position:03d}-{Path(path).name}")
     made = {path for path, folder, _ in entries if folder}

@@ -86,6 +86,8 @@ class Trace:
     group_initialised: bool = False
     loaded_weights: bool = False
     held: str = ""
+    # In the fixed-batch phase: buffers that change with the samples that went by.
+    own_state: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     created: list[str] = field(default_factory=list)
     redirected: list[str] = field(default_factory=list)

@@ -12,8 +12,12 @@ from trainlint.runtime.trace.run import Trace
 
 
 def to_json(trace: Trace) -> str:
-    """The trace as one line of JSON (NaN and infinities as Python writes them)."""
-    return json.dumps(dataclasses.asdict(trace))
+    """The trace as one line of JSON (NaN and infinities as Python writes them).
+
+    A value that is none of JSON's (the symbolic size of a nested tensor) becomes text: nothing that
+    slips into a trace may cost all of it.
+    """
+    return json.dumps(dataclasses.asdict(trace), default=str)
 
 
 def from_json(text: str) -> Trace:

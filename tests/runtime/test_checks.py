@@ -259,3 +259,55 @@ def test_the_first_loss_is_that_of_one_call_whatever_is_made_of_it() -> None:
     assert "loss-at-start" not in levels(trace)
     call.value = 25.0
     assert levels(trace)["loss-at-start"] is Level.WARN
+
+
+def test_optimizers_that_follow_one_another_share_nothing() -> None:
+    trace = healthy()
+    trace.optimizers *= 2
+    for param in trace.params:
+        param.optimizers = [0, 1]
+    for step in trace.steps[4:]:
+        step.optimizer = 1
+    assert "duplicate-params" not in levels(trace)
+    for position, step in enumerate(trace.steps):
+        step.optimizer = position % 2
+    assert levels(trace)["duplicate-params"] is Level.WARN
+
+
+def test_layers_that_never_run_are_noted() -> None:
+    trace = healthy()
+    trace.params[1].order, trace.params[1].backwards = None, 0
+    assert levels(trace)["graph-break-detach"] is Level.NOTE
+
+
+def test_a_model_with_a_memory_is_not_asked_for_the_same_batch_again() -> None:
+    fixed = healthy(12)
+    for position, step in enumerate(fixed.steps):
+        step.loss = 1.0 + 0.01 * position
+    assert levels(healthy(), fixed=fixed)["fixed-batch-not-learned"] is Level.WARN
+    fixed.own_state = ["queue"]
+    assert "fixed-batch-not-learned" not in levels(healthy(), fixed=fixed)
+
+
+def test_softmax_over_the_samples_of_a_program_without_a_loader() -> None:
+    trace = healthy()
+    call = _loss("softmax", input=facts(-1, 1, [32, 4]), options={"dim": 0, "outside": 1.0})
+    trace.losses = [call, call]
+    assert "softmax-wrong-dim" not in levels(trace)
+    trace.extra = ExtraForward("Net", output_shape=[32, 4])
+    assert levels(trace)["softmax-wrong-dim"] is Level.WARN
+    call.options["outside"] = 0.0
+    assert "softmax-wrong-dim" not in levels(trace)
+
+
+def test_a_check_that_fails_itself_is_no_crash() -> None:
+    trace = healthy()
+    trace.steps[0].lrs = None  # type: ignore[assignment]
+    reasons = [n.reason for n in judge(Evidence(observe=trace)).not_checked]
+    assert any("the check itself failed (TypeError" in reason for reason in reasons)
+
+
+def test_nothing_that_slips_into_a_trace_costs_all_of_it() -> None:
+    trace = healthy()
+    trace.params[0].shape = [4, object()]  # type: ignore[list-item]
+    assert from_json(to_json(trace)).params[1] == trace.params[1]

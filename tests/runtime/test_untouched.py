@@ -107,6 +107,27 @@ def test_results_and_folders_of_the_script_are_tidied_away(tmp_path: Path) -> No
     assert not (tmp_path / "out").exists()
 
 
+NAMED = """
+import datetime, os
+out = os.path.join('outputs', datetime.datetime.now().strftime('%H-%M-%S-%f'))
+os.makedirs(out)
+os.chdir(out)
+open('settings.json', 'w').write('{}')
+"""
+
+
+def test_of_folders_named_after_the_run_one_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    runs = tmp_path / "temporary"
+    runs.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(runs))
+    _, report = probe_json(tmp_path, "--steps", "4", str(write(tmp_path, NAMED + LOOP + MORE)))
+    assert report["phases"]["zeroed"]["steps"] == 20
+    assert len(list((tmp_path / "outputs").iterdir())) == 1
+    assert list(runs.iterdir()) == []
+
+
 def test_what_the_script_prepares_is_kept_and_listed(tmp_path: Path) -> None:
     text = "open('cache.bin', 'w').write('prepared')\n" + LOOP + MORE
     code, report = probe_json(tmp_path, "--steps", "4", str(write(tmp_path, text)))

@@ -220,6 +220,41 @@ async def train():
 asyncio.run(train())
 """
 
+NESTED = """
+table, inner, head = nn.Embedding(100, 16), nn.Linear(16, 16), nn.Linear(16, 5)
+optimizer = torch.optim.Adam([*table.parameters(), *inner.parameters(), *head.parameters()], 3e-3)
+for _ in range(40):
+    texts = [torch.randint(0, 100, (int(n),)) for n in torch.randint(3, 12, (8,))]
+    packed = torch.nested.nested_tensor(texts, layout=torch.jagged)
+    read = torch.stack([t[0] for t in inner(table(packed)).relu().unbind()])
+    optimizer.zero_grad()
+    labels = torch.tensor([int(t[0]) % 5 for t in texts])
+    nn.functional.cross_entropy(head(read), labels).backward()
+    optimizer.step()
+"""
+
+LAZY = """
+from torch.nn.utils import parametrizations
+model = nn.Sequential(nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.ReLU(),
+                      parametrizations.weight_norm(nn.Linear(8, 8)), nn.LazyLinear(3))
+with torch.no_grad():
+    model(x)
+optimizer = torch.optim.RAdam(model.parameters(), 1e-3)
+for _ in range(40): step()
+"""
+
+AVERAGED = """
+from torch.optim.swa_utils import AveragedModel
+ema_model, target_net = AveragedModel(model), torch.nn.Linear(4, 3)
+for _ in range(20):
+    step()
+    ema_model.update_parameters(model)
+    for m in (model, target_net, ema_model):
+        m.eval()
+        with torch.no_grad(): m(x)
+    model.train()
+"""
+
 UNUSUAL = {
     "lbfgs": LBFGS,
     "activation-checkpointing": CHECKPOINTED,
@@ -238,6 +273,9 @@ UNUSUAL = {
     "per-sample-gradients": PER_SAMPLE,
     "gradient-penalty": GRADIENT_PENALTY,
     "asynchronous": ASYNCHRONOUS,
+    "nested": NESTED,
+    "lazy": LAZY,
+    "averaged": AVERAGED,
 }
 
 
