@@ -128,9 +128,22 @@ def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
 
 
 def _may_care(found: ForwardPass) -> bool:
-    """Whether modes differ for the model; of one whose class is in sight, that must be seen."""
+    """Whether modes differ for the model; of one whose class is in sight, that must be seen.
+
+    So it must of a library's layer that a network calls as a part of itself.
+    """
     cares = is_mode_sensitive(found.model)
-    return cares or (cares is None and not isinstance(unwrapped(found.model), Instance))
+    is_seen = isinstance(unwrapped(found.model), Instance) or _is_part(found)
+    return cares or (cares is None and not is_seen)
+
+
+def _is_part(found: ForwardPass) -> bool:
+    """Whether a method of a network makes the forward pass, with a layer of its own."""
+    node, file = found.event.node, found.event.file
+    function = file.index.enclosing_function(node)
+    owner = file.definition(function).owner if function is not None else None
+    is_own = isinstance(node, ast.Call) and ast.unparse(node.func).startswith("self.")
+    return is_own and owner is not None and owner.is_module
 
 
 def _is_set_up_for_it(found: ForwardPass) -> bool:
