@@ -533,7 +533,8 @@ def main() -> None:
             optimizer.zero_grad(set_to_none=True)
             scaler.scale(loss).backward()
             scaler.unscale_(optimizer)  # clip real gradients, not scaled ones
-            nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm)
+            # Of what learns alone: frozen weights may still hold a gradient from before.
+            nn.utils.clip_grad_norm_(learning, settings.clip_norm)
             scale = scaler.get_scale()
             scaler.step(optimizer)
             scaler.update()
