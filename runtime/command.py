@@ -131,6 +131,8 @@ def probe(
         show_output=show_output,
         folder=folder,
     )
+    if html is not None:
+        _expect_writable(Path(html))
     report = _run(settings)
     if settings.rank != 0:
         # Rank 0 speaks for all; a failing rank would have it ended by torchrun before it does.
@@ -141,14 +143,29 @@ def probe(
     sys.exit(report.exit_code(strict))
 
 
+def _expect_writable(target: Path) -> None:
+    """Say at once, not after minutes, that the report has no place to go."""
+    home = target.resolve().parent
+    if not home.is_dir() or not os.access(home, os.W_OK):
+        raise UsageFault(f"cannot write {target}: {home} is no folder that can be written to")
+
+
 def _run(settings: ProbeSettings) -> Report:
     try:
         with ProbeProgress(Console(stderr=True, quiet=settings.rank != 0)) as progress:
-            evidence = Launcher(settings, progress, click.get_current_context().obj).run()
+            evidence = _launcher(settings, progress).run()
     except ChildStartError as problem:
         click.echo(f"Error: {problem}", err=True)
         sys.exit(BROKEN)
     return Report(evidence, judge(evidence))
+
+
+def _launcher(settings: ProbeSettings, progress: ProbeProgress) -> Launcher:
+    try:
+        return Launcher(settings, progress, click.get_current_context().obj)
+    except OSError as problem:
+        where = settings.folder or "a temporary folder"
+        raise UsageFault(f"cannot make {where} for the run's files: {problem.strerror}") from None
 
 
 def _compare(report: Report, settings: ProbeSettings) -> None:

@@ -49,7 +49,8 @@ def run_target(spec: ChildSpec) -> None:
 def same_random_start(spec: ChildSpec) -> None:
     """Give every phase of one probe the same starting point, for scripts that set no seed.
 
-    A script that sets a seed overrides this. torch starts from a constant already.
+    A script that sets a seed overrides this. torch's own generator has its seed from the nursery,
+    of which all phases are forked.
     """
     state = spec.run_folder / "seed.txt"
     if not state.exists():

@@ -153,10 +153,10 @@ class Launcher:
         observe = self.evidence.observe
         if not self.settings.fixed:
             return "it was switched off"
+        if observe is not None and observe.ending.kind in BROKEN:
+            return f"the script {observe.ending.kind}"
         if observe is None or not observe.steps:
             return self.evidence.no_step
-        if observe.ending.kind in BROKEN:
-            return f"the script {observe.ending.kind}"
         if len({s.optimizer for s in observe.steps}) > 1:
             return "several optimizers make steps"
         if self._left() <= 0:

@@ -8,8 +8,10 @@ probe then share one import of torch, which takes longer than most phases.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -26,6 +28,7 @@ def become_child(request: dict[str, Any], answers: int) -> None:
     """In a new process: own session, own output, then the run."""
     from trainlint.runtime.launch.child import main
 
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     os.setsid()
     os.close(answers)
     os.dup2(os.open(request["input"] or os.devnull, os.O_RDONLY), 0)
@@ -42,19 +45,32 @@ def become_child(request: dict[str, Any], answers: int) -> None:
 
 
 def serve(parent: int) -> None:
-    """Answer requests until the parent closes the pipe."""
-    from trainlint.runtime.launch.lifeline import die_with_parent
+    """Answer requests until the parent closes the pipe, or is gone."""
+    from trainlint.runtime.launch.lifeline import adopt_orphans, die_with_parent, end_orphans
 
-    die_with_parent(parent)
+    child = 0
+
+    def end_all(*_: object) -> None:
+        if child:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(child, signal.SIGKILL)
+        end_orphans()
+        os._exit(1)
+
+    signal.signal(signal.SIGTERM, end_all)
+    die_with_parent(parent, signal.SIGTERM)
+    adopt_orphans()
     warm_up()
     answers = os.dup(1)
     for line in sys.stdin:
-        pid = os.fork()
-        if pid == 0:
+        child = os.fork()
+        if child == 0:
             become_child(json.loads(line), answers)
             return
-        _answer(answers, pid, None)
-        _answer(answers, pid, os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        _answer(answers, child, None)
+        code = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        end_orphans()
+        _answer(answers, child, code)
 
 
 def _answer(answers: int, pid: int, code: int | None) -> None:

@@ -6,6 +6,7 @@ import contextlib
 import json
 import os
 import queue
+import shutil
 import signal
 import subprocess
 import sys
@@ -19,6 +20,8 @@ from trainlint.runtime.launch.spec import ChildSpec
 from trainlint.runtime.trace import Ending, Trace, from_json
 
 POLL_SECONDS = 0.05
+# With less than this, a run's own files cannot be written.
+LEAST_SPACE = 2**20
 # How long a child may take to react to one signal before the next, stronger one.
 PATIENCE_SECONDS = 3.0
 
@@ -170,10 +173,22 @@ def read_trace(spec: ChildSpec, ending: Ending | None = None) -> Trace:
     if ending is not None and ending.kind == "hung":
         # Where it hung is where our interrupt found it.
         trace.ending.kind, trace.ending.detail = ending.kind, ending.detail
+    elif trace.ending.kind == "exit" and not trace.ending.traceback:
+        # What it said last is likely why: argparse, a missing file.
+        trace.ending.traceback = _tail(spec)
     elif trace.ending.kind == "running":
         silent = Ending("crashed", "the process ended without a word", _tail(spec))
         trace.ending = ending or silent
+    if trace.ending.kind == "crashed" and _is_full(spec.folder):
+        trace.ending.detail += f" (no space is left for the run's files in {spec.folder})"
     return trace
+
+
+def _is_full(folder: str) -> bool:
+    try:
+        return shutil.disk_usage(folder).free < LEAST_SPACE
+    except OSError:
+        return False
 
 
 def _tail(spec: ChildSpec, lines: int = 20) -> str:
