@@ -208,9 +208,9 @@ class TestPlaces:
         assert (placed.statement_line, placed.statement_end_line) == (1, 2)
 
     def test_lines_that_a_message_speaks_of(self) -> None:
-        said = dataclasses.replace(finding(4, 4, (4, 4)), message="line 1, line 3; in a.py, line 3")
+        said = dataclasses.replace(finding(4, 4, (4, 4)), message="line 1, line 3; line 3 of a.py")
         placed = notebook("a", "b(\nc)").place(said)
-        assert placed.message == "line 1 of cell 1, line 1; in a.py, line 3"
+        assert placed.message == "line 1 of cell 1, line 1; line 3 of a.py"
 
     @pytest.mark.parametrize(
         ("source", "displayed"),

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.places import place
 from trainlint.analysis.samplers import RepeatedSampler, repeated_samplers
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
@@ -71,12 +72,13 @@ class SamplerSetEpochMissing(Rule):
 
     def check(self, file: FileModel) -> Iterator[Report]:
         for found in repeated_samplers(file):
-            yield self.report(found.sampler.node, _message(found), repair=_repair(file, found))
+            message = _message(file, found)
+            yield self.report(found.sampler.node, message, repair=_repair(file, found))
 
 
-def _message(found: RepeatedSampler) -> str:
-    line = getattr(found.batches.node, "lineno", 0)
-    return f"nothing calls `set_epoch`: every epoch of the loop at line {line} has the same order"
+def _message(file: FileModel, found: RepeatedSampler) -> str:
+    where = place(found.batches, file)
+    return f"nothing calls `set_epoch`: every epoch of the loop at {where} has the same order"
 
 
 def _repair(file: FileModel, found: RepeatedSampler) -> Repair | None:

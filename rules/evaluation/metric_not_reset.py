@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.metric_objects import StaleMetric, stale_metrics
+from trainlint.analysis.places import place
 from trainlint.analysis.running_totals import totals_over_all_epochs
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
@@ -88,7 +89,7 @@ class MetricNotReset(Rule):
             for stale in stale_metrics(file):
                 if stale.computed.file is file:
                     yield self.report(
-                        stale.computed.node, _message(stale), repair=_repair(file, stale)
+                        stale.computed.node, _message(file, stale), repair=_repair(file, stale)
                     )
         for total in totals_over_all_epochs(file):
             yield self.report(
@@ -102,9 +103,9 @@ def _may_use_metric_objects(file: FileModel) -> bool:
     return ".compute(" in file.source.text
 
 
-def _message(stale: StaleMetric) -> str:
-    name, line = stale.metric.hint or "metric", getattr(stale.loop.node, "lineno", 0)
-    return f"nothing resets `{name}` in the loop at line {line}: it averages over all laps so far"
+def _message(file: FileModel, stale: StaleMetric) -> str:
+    name, where = stale.metric.hint or "metric", place(stale.loop, file)
+    return f"nothing resets `{name}` in the loop at {where}: it averages over all laps so far"
 
 
 def _repair(file: FileModel, stale: StaleMetric) -> Repair | None:

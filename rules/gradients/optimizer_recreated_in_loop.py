@@ -9,6 +9,7 @@ from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.knowledge.training import OPTIMIZER_CLASSES
 from trainlint.analysis.ownership import owners
+from trainlint.analysis.places import place
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Branch, Event, EventKind, Loop, around, events
 from trainlint.analysis.values import Constant, Object, elements
@@ -96,7 +97,7 @@ class OptimizerRecreatedInLoop(Rule):
                     and _is_stepped(loop, event)
                     and _is_for_older_model(loop, event)
                 ):
-                    yield self.report(event.node, _message(loop))
+                    yield self.report(event.node, _message(file, loop))
 
 
 def _has_memory(event: Event) -> bool:
@@ -150,7 +151,6 @@ def _is_for_older_model(loop: Loop, event: Event) -> bool:
     return bool(trained) and not is_restart and all(item.birth < loop.start for item in trained)
 
 
-def _message(loop: Loop) -> str:
-    line = getattr(loop.node, "lineno", 0)
-    where = f"in {loop.file.path.name}, line {line}"
+def _message(file: FileModel, loop: Loop) -> str:
+    where = place(loop, file)
     return f"a new optimizer on each lap of the loop over epochs ({where}) forgets its moments"

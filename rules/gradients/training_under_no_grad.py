@@ -4,13 +4,13 @@ import ast
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel, FunctionDefinition
-from trainlint.analysis.callers import place_of
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.grad_scopes import (
     backwards_without_graph,
     is_without_gradients,
     trained_without_graph,
 )
+from trainlint.analysis.places import place
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import identifier, pattern, text
@@ -76,11 +76,9 @@ class TrainingUnderNoGrad(Rule):
             decorated.update(dict.fromkeys(trained_without_graph(run)))
             for scope, backward in backwards_without_graph(run):
                 if scope.file is file:
-                    place = f"line {getattr(backward.node, 'lineno', 0)}"
-                    if backward.file is not file:
-                        place = place_of(backward.file, backward.node)
+                    where = place(backward, file)
                     yield self.report(
-                        scope.node, f"the backward pass ({place}) finds no graph under this"
+                        scope.node, f"the backward pass ({where}) finds no graph under this"
                     )
         decorated.update(dict.fromkeys(_training_steps(file)))
         for function in decorated:

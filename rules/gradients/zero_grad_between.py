@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.blocks import block_of
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.lost_gradients import LostGradients, lost_gradients
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
@@ -90,10 +91,10 @@ def _keeps_gradients(file: FileModel, lost: LostGradients) -> bool:
 
 
 def _message(lost: LostGradients) -> str:
-    backward, step = (getattr(item.node, "lineno", 0) for item in (lost.backward, lost.step))
+    here = lost.zero_grad.file
     return (
-        f"throws away the gradients of the backward pass (line {backward}) before the step "
-        f"(line {step}) can use them"
+        f"throws away the gradients of the backward pass ({place(lost.backward, here)}) before "
+        f"the step ({place(lost.step, here)}) can use them"
     )
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.callers import callers, place_of
+from trainlint.analysis.callers import callers
 from trainlint.analysis.knowledge.training import looks_like_scaler
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.gradients import (
     StaleGradients,
     optimizers,
@@ -106,7 +107,7 @@ def _stale_from_outside(file: FileModel, run: Run) -> Iterator[tuple[StaleGradie
             is_seen = entry is not None and stale.cleared_outside is None
             if is_seen and not take_turns(caller, stale):
                 assert entry is not None
-                yield stale, place_of(entry.file, entry.node)
+                yield stale, place(entry, stale.backward.file)
                 return
 
 
@@ -128,12 +129,13 @@ def _names_zero_grad_only(file: FileModel) -> bool:
 
 def _message(stale: StaleGradients) -> str:
     step = stale.before.node
-    line, name = getattr(step, "lineno", 0), stale.optimizer.hint or "optimizer"
+    name = stale.optimizer.hint or "optimizer"
     if isinstance(step, ast.Call) and isinstance(step.func, ast.Attribute) and not step.args:
         name = ast.unparse(step.func.value)
     return (
         f"nothing clears the gradients between `{name}.step()` "
-        f"(line {line}) and this backward pass: each step uses the sum of all gradients so far"
+        f"({place(stale.before, stale.backward.file)}) and this backward pass: "
+        "each step uses the sum of all gradients so far"
     )
 
 

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.gradients import (
     StaleGradients,
     innermost_loop,
@@ -80,17 +81,17 @@ class ZeroGradPerEpoch(Rule):
                 cleared = stale.cleared_outside
                 if cleared is not None and cleared.file is file and _is_zero_grad(cleared):
                     repair = _repair(file, run, stale)
-                    yield self.report(cleared.node, _message(stale), repair=repair)
+                    yield self.report(cleared.node, _message(file, stale), repair=repair)
 
 
 def _is_zero_grad(cleared: Event) -> bool:
     return isinstance(cleared.node, ast.Call) and "zero_grad" in ast.unparse(cleared.node)
 
 
-def _message(stale: StaleGradients) -> str:
-    line = getattr(stale.step.node, "lineno", 0)
+def _message(file: FileModel, stale: StaleGradients) -> str:
+    step = place(stale.step, file)
     return (
-        f"the gradients are cleared outside the loop that steps on each batch (line {line}): "
+        f"the gradients are cleared outside the loop that steps on each batch ({step}): "
         "within it they pile up"
     )
 

@@ -15,6 +15,7 @@ from trainlint.analysis.evaluations import (
     Blame,
     wrong_evaluations,
 )
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
 from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.spelling import is_name_chain
@@ -184,8 +185,8 @@ def _message(blame: Blame) -> str:
     if blame.caller is not None:
         return f"`{name}` is evaluated in train mode when called from {blame.caller}{others}"
     if mode.switch is not None:
-        line = getattr(mode.switch.node, "lineno", 0)
-        return f"`{name}` is evaluated in train mode, which line {line} set"
+        where = place(mode.switch, blame.found.event.file)
+        return f"`{name}` is evaluated in train mode, which {where} set"
     return f"`{name}` is evaluated in train mode: nothing calls `{name}.eval()`"
 
 

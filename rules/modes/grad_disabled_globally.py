@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.index import Function
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.global_switch import switched_off_and_trained
 from trainlint.analysis.receivers import last_name
 from trainlint.finding import Severity
@@ -87,10 +88,10 @@ class GradDisabledGlobally(Rule):
         for run, _ in contexts(file):
             for switch, backward in switched_off_and_trained(run):
                 if switch.file is file:
-                    line = getattr(backward.node, "lineno", 0)
+                    where = place(backward, file)
                     yield self.report(
                         switch.node,
-                        f"gradients are still off at the backward pass that follows (line {line})",
+                        f"gradients are still off at the backward pass that follows ({where})",
                     )
         if not _is_library(file) or _switches_on(file) or not _is_trained_somewhere(file):
             return

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.evaluations import SWITCHES_TO_EVALUATION, contexts
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.modes import TrainedInEval, trained_in_eval
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
@@ -98,9 +99,8 @@ def _switches_to_eval(run: Run, file: FileModel) -> bool:
 
 
 def _message(found: TrainedInEval) -> str:
-    name, line = found.model.hint or "model", getattr(found.step.node, "lineno", 0)
-    where = "" if found.step.file is found.switch.file else f" of {found.step.file.path.name}"
-    return f"`{name}` stays in eval mode after this, and so trains at line {line}{where}"
+    name, where = found.model.hint or "model", place(found.step, found.switch.file)
+    return f"`{name}` stays in eval mode after this, and so trains at {where}"
 
 
 def _repair(file: FileModel, found: TrainedInEval) -> Repair | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.blocks import neighbours
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.clipping import LostClip, foreign_clips, lost_clips
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
@@ -79,19 +80,18 @@ class ClipWrongPlace(Rule):
                     yield self.report(found.clip.node, message, repair=_repair(file, found))
             for found in foreign_clips(run):
                 if found.clip.file is file:
-                    line = getattr(found.step and found.step.node, "lineno", 0)
+                    step = place(found.step, file) if found.step else "a step"
                     yield self.report(
                         found.clip.node,
-                        "these gradients are cleared unused: "
-                        f"the step in line {line} moves another network",
+                        f"these gradients are cleared unused: {step} moves another network",
                     )
 
 
 def _message(found: LostClip) -> str:
     if found.step is None:
         return "the gradients are cleared and `backward()` is yet to come: clipping has no effect"
-    line = getattr(found.step.node, "lineno", 0)
-    return f"the step in line {line} has already used these gradients: clipping has no effect"
+    step = place(found.step, found.clip.file)
+    return f"the step in {step} has already used these gradients: clipping has no effect"
 
 
 def _repair(file: FileModel, found: LostClip) -> Repair | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.blocks import block_of, neighbours
+from trainlint.analysis.places import place
 from trainlint.analysis.protocols.scaling import ScaledStep, scaled_steps
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.finding import Applicability, Severity
@@ -77,11 +78,10 @@ class ScalerScaleWithoutStep(Rule):
         for run in file.runs:
             for found in scaled_steps(run):
                 if found.step.file is file:
-                    line = getattr(found.backward.node, "lineno", 0)
                     yield self.report(
                         found.step.node,
                         "this steps on gradients that are still multiplied by the loss scale "
-                        f"(backward pass in line {line})",
+                        f"(backward pass in {place(found.backward, file)})",
                         repair=_repair(file, found),
                     )
 

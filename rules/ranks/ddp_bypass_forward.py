@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.bypasses import Bypass, bypasses
+from trainlint.analysis.places import place_of
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import part_of_identifier
@@ -79,10 +80,11 @@ class DdpBypassForward(Rule):
             for bypass in bypasses(run):
                 if bypass.file is file and bypass.node not in reported:
                     reported.add(bypass.node)
-                    line = getattr(bypass.wrapper.node, "lineno", 0)
+                    wrapping = bypass.wrapper.node
+                    home = file.project.holding(wrapping) or file
                     yield self.report(
                         bypass.node,
-                        f"this goes around the DDP wrapper (line {line}): "
+                        f"this goes around the DDP wrapper ({place_of(wrapping, home, file)}): "
                         "no process sees the gradients of the others",
                         repair=_repair(file, bypass),
                     )

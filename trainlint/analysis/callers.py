@@ -40,11 +40,6 @@ def callers(run: Run) -> list[Run] | None:
     return found
 
 
-def place_of(file: FileModel, node: ast.AST) -> str:
-    """A place in another file, for a message."""
-    return f"{file.path.name} line {getattr(node, 'lineno', 0)}"
-
-
 def known_callers(run: Run) -> list[Run]:
     """Those runs of other files that certainly reach the root of a run; there may be more."""
     function = run.root

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from trainlint.analysis.callers import callers, place_of
+from trainlint.analysis.callers import callers
 from trainlint.analysis.evaluation_loops import (
     KEEPS_SCORE,
     evaluation_loop,
@@ -16,6 +16,7 @@ from trainlint.analysis.evaluation_loops import (
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.frameworks import framework_of
 from trainlint.analysis.interpreter.runs import Run
+from trainlint.analysis.places import place_of
 from trainlint.analysis.protocols.modes import (
     ForwardPass,
     forward_passes,
@@ -141,7 +142,7 @@ def wrong_evaluations(
         if home is file:
             yield blame
         elif found.event.file is file and not tells_itself:
-            place = place_of(home, blame.node)
+            place = place_of(blame.node, home, file)
             yield replace(blame, node=found.event.node, is_call=False, caller=place)
 
 

@@ -52,9 +52,14 @@ def _samplers(run: Run, file: FileModel) -> Iterator[Object]:
 
 
 def _may_be_told(run: Run, sampler: Object) -> bool:
-    """Whether something calls ``set_epoch`` on the sampler, or on what may hold it, or might."""
+    """Whether something calls ``set_epoch`` on the sampler, or on what may hold it, or might.
+
+    A call that cannot be followed might, if any file of the project knows the method.
+    """
     told: set[ast.AST] = set()
-    for event in events(run.trace, EventKind.SET_EPOCH, EventKind.OPAQUE):
+    known = any(True for _ in run.file.project.files_mentioning("set_epoch"))
+    kinds = (EventKind.SET_EPOCH, EventKind.OPAQUE) if known else (EventKind.SET_EPOCH,)
+    for event in events(run.trace, *kinds):
         if event.kind is EventKind.SET_EPOCH:
             told.add(event.node)
             if any(isinstance(item, Unknown) for item in elements(event.target)):

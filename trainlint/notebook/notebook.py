@@ -15,7 +15,7 @@ from trainlint.finding import Finding
 from trainlint.notebook.document import Document, DocumentError
 from trainlint.notebook.magics import Magics, cell_magic, runs_elsewhere
 
-_OWN_LINE = re.compile(r"(?<!\.py, )\bline (\d+)\b")
+_OWN_LINE = re.compile(r"\bline (\d+)\b(?! of \S+\.)")
 
 
 class Notebook:
