@@ -7,8 +7,9 @@ Source         Head only and beyond: Yosinski et al. 2014 (arXiv:1411.1792). Gra
                3.2. Layer-wise decay as a power: ELECTRA (arXiv:2003.10555), BEiT
                (arXiv:2106.08254). Kolesnikov et al. 2019 (BiT, arXiv:1912.11370) for what matters
                at scale.
-Expected       A small ResNet learns scikit-learn's digits 0 to 5; fine-tuned on 16 pictures each of
-               6 to 9, 1 core: above 90 % of the others right, in half a minute.
+Expected       A small ResNet learns to tell scikit-learn's digits apart; fine-tuned on 40 other
+               pictures to tell odd from even, 1 core: above 93 % of the rest right, in half a
+               minute. --no-pretrained shows what those 40 can teach alone.
 Full scale     --data /flowers --device cuda --amp --epochs 20 --batch-size 64 --lr 1e-3
                --strategy gradual --workers 16 (a folder with train/<class>/*.jpg and
                val/<class>/*.jpg; the network is torchvision's ResNet-50 with its ImageNet weights).
@@ -33,6 +34,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 from sklearn.datasets import load_digits
+from sklearn.model_selection import train_test_split
 from torch import Tensor, nn
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 from torch.utils.data import DataLoader, Dataset, Sampler, TensorDataset
@@ -48,7 +50,7 @@ from torchvision.transforms import v2
 class Settings:
     data: str = ""  # folder with train/ and val/; empty: scikit-learn's digits
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 40
+    epochs: int = 60
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
@@ -58,12 +60,12 @@ class Settings:
     amp: bool = False  # bfloat16 where the device has it, else float16 with loss scaling
     workers: int = 0  # in-memory digits need none; pictures on disk: about the number of cores
     pretrained: bool = True  # --no-pretrained trains the same network from scratch, to compare
-    pretrain_epochs: int = 6  # of the stand-in for a downloaded network
+    pretrain_epochs: int = 10  # of the stand-in for a downloaded network
     strategy: Literal["head", "gradual", "layerwise"] = "gradual"
     layer_decay: float = 0.65  # each stage further down learns by this factor slower
-    shots: int = 16  # training pictures of each new digit
+    shots: int = 4  # training pictures of each digit
     batch_size: int = 16
-    lr: float = 2e-3  # of the head, which starts from nothing; the layers below get less
+    lr: float = 5e-3  # of the head, which starts from nothing; the layers below get less
     weight_decay: float = 0.01
     warmup_share: float = 0.1  # of the run: until the head knows something, its errors are noise
     clip_norm: float = 1.0
@@ -166,24 +168,29 @@ def load_data(settings: Settings) -> tuple[Augmented, Dataset[tuple[Tensor, ...]
         val_folder = ImageFolder(os.path.join(settings.data, "val"), transform=center)
         return Augmented(train_folder, augment), val_folder, len(train_folder.classes)
 
-    # Digits 6 to 9: the first `shots` of each to train on, all others to validate.
-    images, labels = digits_of(range(6, 10))
-    labels = labels - 6
-    train = torch.cat([(labels == digit).nonzero()[: settings.shots, 0] for digit in range(4)])
+    # Even or odd: the first `shots` of each digit to train on, all others to validate.
+    _, (images, digits) = load_source_and_target()
+    labels = digits % 2
+    train = torch.cat([(digits == digit).nonzero()[: settings.shots, 0] for digit in range(10)])
     held_out = torch.ones(len(labels), dtype=torch.bool)
     held_out[train] = False
     samples = list(zip(images[train], labels[train].tolist(), strict=True))
     shift = v2.RandomCrop(8, padding=1)  # by one pixel a digit stays what it is
-    return Augmented(samples, shift), TensorDataset(images[held_out], labels[held_out]), 4
+    return Augmented(samples, shift), TensorDataset(images[held_out], labels[held_out]), 2
 
 
-def digits_of(wanted: range) -> tuple[Tensor, Tensor]:
-    """scikit-learn's pictures of some digits, scaled to 0..1."""
+def load_source_and_target() -> tuple[tuple[Tensor, Tensor], tuple[Tensor, Tensor]]:
+    """scikit-learn's digits, scaled to 0..1: two thirds to pretrain on, the rest for the new task.
+
+    No picture is in both. What pretraining has seen would be no test of the new task.
+    """
     digits = load_digits()
     images = torch.from_numpy(digits.images).float().unsqueeze(1) / 16
     labels = torch.from_numpy(digits.target)
-    chosen = torch.isin(labels, torch.tensor(list(wanted)))
-    return images[chosen], labels[chosen]
+    source, target = train_test_split(
+        np.arange(len(labels)), test_size=1 / 3, random_state=0, stratify=digits.target
+    )
+    return (images[source], labels[source]), (images[target], labels[target])
 
 
 # ---- model --------------------------------------------------------------------------------------
@@ -249,20 +256,23 @@ def digit_stages() -> list[nn.Module]:
 
 
 def pretrain_on_digits(stages: list[nn.Module], epochs: int, device: torch.device) -> None:
-    """Stand-in for a downloaded network: teach the stages the digits 0 to 5."""
-    images, labels = digits_of(range(6))
-    source = TensorDataset(images, labels)
-    loader = DataLoader(source, batch_size=64, shuffle=True, drop_last=True)
-    model = FineTuned(stages, features=64, classes=6).to(device)
+    """Stand-in for a downloaded network: teach the stages to tell ten digits apart."""
+    source, _ = load_source_and_target()
+    loader = DataLoader(TensorDataset(*source), batch_size=64, shuffle=True, drop_last=True)
+    model = FineTuned(stages, features=64, classes=10).to(device)
     model.freeze_statistics = False
     model.train()
     optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9, nesterov=True)
+    # Down to zero at the end, as those who offer weights do: features still in motion are poor.
+    scheduler = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, T_max=epochs * len(loader))
+    shift = v2.RandomCrop(8, padding=1)  # the same for a whole batch: enough, for it to vary
     for _ in range(epochs):
         for pictures, digits in loader:
-            loss = F.cross_entropy(model(pictures.to(device)), digits.to(device))
+            loss = F.cross_entropy(model(shift(pictures).to(device)), digits.to(device))
             optimizer.zero_grad(set_to_none=True)
             loss.backward()
             optimizer.step()
+            scheduler.step()
 
 
 def build_model(settings: Settings, classes: int, device: torch.device, *, load: bool) -> FineTuned:
@@ -534,7 +544,7 @@ def main() -> None:
     print(f"\nval_accuracy:     {val_accuracy:.4f}")
     print(f"val_loss:         {val_loss:.4f}")
     print(f"without_ema:      {raw_accuracy:.4f}")
-    print("target:           val_accuracy >= 0.90")
+    print("target:           val_accuracy >= 0.93")
     print(f"training_seconds: {time.perf_counter() - started:.1f}")
     print(f"checkpoints:      {out}")
 

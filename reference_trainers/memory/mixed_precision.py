@@ -14,7 +14,7 @@ Full scale     --data DIR --device cuda --amp bf16 --optimizer fused --checkpoin
                --lr 3e-4 --warmup-steps 2000 (DIR holds train.jsonl and val.jsonl with a line
                {"text": "..."} for each document). What each measure buys, for a model of N
                parameters with AdamW: float32 needs 16 N bytes besides activations; autocast halves
-               activations and leaves the 16 N; --optimizer 8bit makes them 10 N;
+               activations and leaves the 16 N; --optimizer 8bit makes them 10 N, adafactor 8 N;
                --checkpoint-activations keeps one tensor a block and costs a third more time;
                --accumulate makes the memory of a step that of one micro-batch.
 Resume         Checkpoints go to --out. Start the same command again with --resume: the run goes
@@ -64,7 +64,7 @@ class Settings:
     log_every: int = 10
     amp: Literal["none", "bf16", "fp16"] = "none"  # bf16 wherever the device has it
     accumulate: int = 2  # micro-batches a step
-    optimizer: Literal["adamw", "fused", "8bit"] = "adamw"
+    optimizer: Literal["adamw", "fused", "8bit", "adafactor"] = "adamw"
     checkpoint_activations: bool = False
     micro_batch: int = 8  # documents a forward pass: as many as fit the memory
     context: int = 128  # longer documents are cut
@@ -265,6 +265,10 @@ def build_optimizer(model: nn.Module, settings: Settings) -> torch.optim.Optimiz
             groups, lr=settings.lr, betas=betas, weight_decay=decay
         )
         return optimizer
+    if settings.optimizer == "adafactor":
+        # No first moment, and of the second only its sums over rows and over columns: next to
+        # nothing for a matrix (Shazeer and Stern 2018, arXiv:1804.04235).
+        return torch.optim.Adafactor(groups, lr=settings.lr, weight_decay=decay)
     # Fused: one kernel updates all tensors, where the plain one needs several passes over them.
     fused = settings.optimizer == "fused"
     return torch.optim.AdamW(groups, lr=settings.lr, betas=betas, weight_decay=decay, fused=fused)

@@ -11,7 +11,8 @@ Expected       scikit-learn's 8x8 digits, 1 core, 1 rank: above 95 % validation 
 Full scale     torchrun --nproc-per-node 8 --nnodes 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400
                ddp.py --data /imagenet --device cuda --amp --epochs 90 --global-batch 8192
                --micro-batch 256 --base-batch 256 --optimizer sgd --base-lr 0.1 --scaling linear
-               --base-warmup-steps 780 --workers 8 (a folder with train/<class>/*.jpg and
+               --base-warmup-steps 780 --weight-decay 1e-4 --clip-norm inf --ema-decay 0.999
+               --checkpoint-every 500 --workers 8 (a folder with train/<class>/*.jpg and
                val/<class>/*.jpg; ResNet-50, about 76 %).
 Resume         Checkpoints go to --out. Start the same command again with --resume: with as many
                ranks as before the run goes on to the last bit (on CPUs) as if it had never been
@@ -219,6 +220,8 @@ def build_model(settings: Settings, classes: int) -> nn.Module:
     """ResNet-50, its batch norms measured over all ranks; for the digits a small network."""
     if settings.data:
         full: nn.Module = resnet50(weights=None, num_classes=classes, zero_init_residual=True)
+        if settings.device == "cpu":
+            return full  # there is no such layer for CPUs
         # Before wrapping. With 256 pictures a rank the ranks' own statistics do as well; with few
         # pictures a rank they do not.
         synchronous: nn.Module = nn.SyncBatchNorm.convert_sync_batchnorm(full)

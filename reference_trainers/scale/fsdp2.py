@@ -13,9 +13,10 @@ Full scale     torchrun --nproc-per-node 8 --nnodes 4 --rdzv-backend c10d --rdzv
                fsdp2.py --data /imagenet --image-size 224 --patch 14 --width 1664 --layers 48
                --heads 16 --device cuda --amp --epochs 90 --global-batch 4096 --micro-batch 32
                --base-batch 1024 --base-lr 1e-3 --base-warmup-steps 2500 --weight-decay 0.05
-               --workers 8 (a folder with train/<class>/*.jpg and val/<class>/*.jpg). Models beyond
-               a host's memory: build them under torch.device("meta"), shard, then `to_empty` and
-               initialise, or load a checkpoint straight into the shards.
+               --ema-decay 0.9999 --checkpoint-every 500 --workers 8 (a folder with
+               train/<class>/*.jpg and val/<class>/*.jpg). Models beyond a host's memory: build
+               them under torch.device("meta"), shard, then `to_empty` and initialise, or load a
+               checkpoint straight into the shards.
 Resume         Checkpoints go to --out. Start the same command again with --resume: with as many
                ranks as before the run goes on to the last bit (on CPUs) as if it had never been
                stopped; with another number the slices are cut anew, and it sees the same batches in

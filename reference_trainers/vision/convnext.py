@@ -8,7 +8,7 @@ Source         Liu et al. 2022 (arXiv:2201.03545), section 2 and table 5: depthw
                decay: Clark et al. 2020 (arXiv:2003.10555), Bao et al. 2021 (arXiv:2106.08254).
                The paper uses it for fine-tuning alone (factor 0.7 to 0.9, rate 5e-5); from scratch
                it has little to offer, which is why the default here is mild.
-Expected       scikit-learn's 8x8 digits, 1 core: above 94 % validation accuracy in under 60 s.
+Expected       scikit-learn's 8x8 digits, 1 core: above 94 % validation accuracy in about 30 s.
 Full scale     --data /imagenet --device cuda --amp --epochs 300 --batch-size 4096 --lr 4e-3
                --image-size 224 --patch 4 --widths 96 192 384 768 --depths 3 3 9 3
                --layer-decay 1 --layer-scale 1e-6 --ema-decay 0.9999 --warmup 0.067 --workers 16
@@ -46,7 +46,7 @@ from torchvision.transforms import v2
 class Settings:
     data: str = ""  # folder with train/ and val/; empty: scikit-learn's digits
     device: str = "cuda" if torch.cuda.is_available() else "cpu"
-    epochs: int = 20
+    epochs: int = 14
     steps: int = 0  # above 0: stop after so many steps; the schedule shrinks with it
     seed: int = 0
     out: str = ""  # where checkpoints and logs go; empty: a new temporary folder
@@ -62,7 +62,7 @@ class Settings:
     widths: tuple[int, ...] = (24, 48)  # one stage each; between stages the grid halves
     depths: tuple[int, ...] = (2, 2)
     drop_path: float = 0.1  # for the last block; the first has none, between them it rises evenly
-    layer_scale: float = 0.1  # 1e-6 in the paper; a run of minutes cannot grow it from there
+    layer_scale: float = 1.0  # 1e-6 in the paper; so short a run cannot grow it from there
     # optimizer
     lr: float = 4e-3
     weight_decay: float = 0.05
@@ -396,7 +396,7 @@ def main() -> None:
         train_set,
         batch_size=settings.batch_size,
         sampler=sampler,
-        drop_last=True,  # a tiny last batch would feed batch norm bad statistics
+        drop_last=True,  # steps of equal weight
         num_workers=settings.workers,
         persistent_workers=settings.workers > 0,  # else they start anew at every epoch
         prefetch_factor=2 if settings.workers > 0 else None,

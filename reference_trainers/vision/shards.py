@@ -61,6 +61,7 @@ class Settings:
     workers: int = 0  # about the number of cores; at most the number of shards
     loader: Literal["webdataset", "ffcv"] = "webdataset"
     image_size: int = 8
+    classes: int = 1000  # in --data: a stream does not tell how many there are
     buffer: int = 1000  # samples in the shuffle buffer of each worker
     eval_every: int = 100
     batch_size: int = 32
@@ -257,7 +258,7 @@ def prepare(settings: Settings, out: Path) -> tuple[Path, v2.Compose, v2.Compose
             Path(settings.data),
             v2.Compose([*augment, *scale]),
             v2.Compose([*center, *scale]),
-            1000,
+            settings.classes,
         )
     folder = out / "shards"
     if not folder.exists():

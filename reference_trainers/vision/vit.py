@@ -424,7 +424,7 @@ def main() -> None:
         train_set,
         batch_size=settings.batch_size,
         sampler=sampler,
-        drop_last=True,  # a tiny last batch would feed batch norm bad statistics
+        drop_last=True,  # steps of equal weight
         num_workers=settings.workers,
         persistent_workers=settings.workers > 0,  # else they start anew at every epoch
         prefetch_factor=2 if settings.workers > 0 else None,

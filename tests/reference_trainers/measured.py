@@ -46,7 +46,7 @@ COMPARISONS: dict[str, tuple[str, ...]] = {
     "self_supervised/large_batch.py": ("--optimizer=lamb --scaling=sqrt", "--optimizer=sgd"),
     "self_supervised/siamese.py": ("--loss=contrastive",),
     "self_supervised/simclr.py": ("untrained", "raw_pixels"),
-    "vision/convnext.py": ("without_ema", "--layer-decay=1"),
+    "vision/convnext.py": ("without_ema", "--layer-decay=1", "--layer-scale=0.1"),
     "vision/progressive_resizing.py": ("--sizes 16 16 16",),
     "vision/resnet.py": ("without_ema",),
     "vision/vit.py": (

@@ -1,9 +1,11 @@
 """The map in reference_trainers/README.md: which trainer shows which line of the seed documents.
 
 Trainers change and their lines move. Each row of the map therefore names a piece of code to look
-for; `python tests/reference_trainers/seed_map.py` finds it again and writes the new lines.
+for; `python tests/reference_trainers/seed_map.py` finds it again and writes the new lines. A row
+that begins with the head of a function or class covers all of it.
 """
 
+import ast
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,7 +110,16 @@ def moved(row: Row) -> tuple[int, int]:
     if not places:
         raise SystemExit(f"{row.file} does not contain `{row.token}` any more")
     start = min(places, key=lambda place: abs(place - row.start))
-    return start, min(len(lines), start + row.end - row.start)
+    end = end_of_definition(row.file, start)
+    return start, end or min(len(lines), start + row.end - row.start)
+
+
+def end_of_definition(file: str, line: int) -> int | None:
+    """The last line of the function or class whose head stands in a line; None where none does."""
+    for node in ast.walk(ast.parse((TRAINERS / file).read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef) and node.lineno == line:
+            return node.end_lineno
+    return None
 
 
 def main() -> None:

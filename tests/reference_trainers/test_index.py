@@ -6,7 +6,7 @@ import re
 import pytest
 
 from .measured import Row, rows_in
-from .seed_map import README, SEED_LENGTHS, TRAINERS, read_map
+from .seed_map import README, SEED_LENGTHS, TRAINERS, end_of_definition, read_map
 from .seed_map import Row as MapRow
 
 FILES = sorted(
@@ -68,6 +68,8 @@ def test_the_map_points_at_lines_that_show_it(row: MapRow) -> None:
         f"`{row.token}` is not in {row.file} {row.start}-{row.end}: "
         "run python tests/reference_trainers/seed_map.py"
     )
+    if row.file.endswith(".py") and (whole := end_of_definition(row.file, row.start)):
+        assert row.end == whole, "a part of a function, or more than it"
 
 
 @pytest.mark.parametrize("seed", SEED_LENGTHS)
