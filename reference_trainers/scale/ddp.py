@@ -6,10 +6,11 @@ Source         PyTorch DDP (Li et al. 2020, arXiv:2006.15704). Learning rate and
                batches: linear, Goyal et al. 2017 (arXiv:1706.02677); square root for Adam,
                Krizhevsky 2014 (arXiv:1404.5997) and Malladi et al. 2022 (arXiv:2205.10287).
 Expected       scikit-learn's 8x8 digits, 1 core, 1 rank: above 95 % validation accuracy.
-               The same with 2 ranks: torchrun --nproc-per-node 2 reference_trainers/scale/ddp.py
-               (the global batch stays what it is: the same training, but for rounding).
+               The same with 2 ranks: torchrun --nproc-per-node 2 -- reference_trainers/scale/ddp.py
+               (the global batch stays what it is: the same training, but for rounding; without
+               the --, torchrun would take --log for an option of its own).
 Full scale     torchrun --nproc-per-node 8 --nnodes 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400
-               ddp.py --data /imagenet --device cuda --amp --epochs 90 --global-batch 8192
+               -- ddp.py --data /imagenet --device cuda --amp --epochs 90 --global-batch 8192
                --micro-batch 256 --base-batch 256 --optimizer sgd --base-lr 0.1 --scaling linear
                --base-warmup-steps 780 --weight-decay 1e-4 --clip-norm inf --ema-decay 0.999
                --checkpoint-every 500 --workers 8 (a folder with train/<class>/*.jpg and

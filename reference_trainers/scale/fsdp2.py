@@ -7,10 +7,11 @@ Source         FSDP (Zhao et al. 2023, arXiv:2304.11277), ZeRO (Rajbhandari et a
                (arXiv:2410.06511). The model is a ViT (Dosovitskiy et al. 2020, arXiv:2010.11929),
                with the settings of DeiT (arXiv:2012.12877) at full scale.
 Expected       scikit-learn's 8x8 digits, 1 core, 1 rank: above 94 % validation accuracy.
-               The same with 2 ranks: torchrun --nproc-per-node 2 reference_trainers/scale/fsdp2.py
-               (the global batch stays what it is: the same training, but for rounding).
+               With 2 ranks: torchrun --nproc-per-node 2 -- reference_trainers/scale/fsdp2.py
+               (the global batch stays what it is: the same training, but for rounding; without
+               the --, torchrun would take --log for an option of its own).
 Full scale     torchrun --nproc-per-node 8 --nnodes 4 --rdzv-backend c10d --rdzv-endpoint HOST:29400
-               fsdp2.py --data /imagenet --image-size 224 --patch 14 --width 1664 --layers 48
+               -- fsdp2.py --data /imagenet --image-size 224 --patch 14 --width 1664 --layers 48
                --heads 16 --device cuda --amp --epochs 90 --global-batch 4096 --micro-batch 32
                --base-batch 1024 --base-lr 1e-3 --base-warmup-steps 2500 --weight-decay 0.05
                --ema-decay 0.9999 --checkpoint-every 500 --workers 8 (a folder with

@@ -9,14 +9,21 @@ from pathlib import Path
 
 import pytest
 
-from .trainer import check_resumes_bit_identically, finish, start
+from .trainer import (
+    check_resumes_bit_identically,
+    check_same_weights,
+    finish,
+    kill_at,
+    losses,
+    start,
+)
 
 pytest.importorskip("torch")
 pytest.importorskip("torchvision")
 pytestmark = pytest.mark.slow
 
 # Recipe -> the settings that make it short, with two epochs or more where there are epochs: the run
-# is also killed on the way from one to the next.
+# is killed in a later one than it began in.
 SHORT = {
     "classics/generalisation.py": ["--epochs=5"],
     "classics/tabular.py": ["--epochs=20", "--patience=20"],
@@ -29,7 +36,6 @@ SHORT = {
     "self_supervised/simclr.py": ["--steps=30", "--batch-size=64"],
     "vision/convnext.py": ["--steps=50"],
     "vision/progressive_resizing.py": ["--steps=60"],
-    "vision/resnet.py": ["--steps=60"],
     "vision/shards.py": ["--steps=50"],
     "vision/vit.py": ["--steps=40"],
 }
@@ -42,6 +48,25 @@ def test_killed_and_resumed_continues_bit_identically(recipe: str, tmp_path: Pat
     if recipe == "debugging/pictures.py":
         pytest.importorskip("matplotlib")
     check_resumes_bit_identically(recipe, tmp_path, *SHORT[recipe])
+
+
+def test_a_resumed_run_can_be_killed_and_resumed_again(tmp_path: Path) -> None:
+    check_resumes_bit_identically("vision/resnet.py", tmp_path, "--steps=60", kills=(0.4, 0.75))
+
+
+def test_killed_while_saving_leaves_the_checkpoint_before(tmp_path: Path) -> None:
+    flags = ("--steps=20", "--checkpoint-every=7")
+    finish("vision/resnet.py", tmp_path / "whole", *flags)
+    killed = tmp_path / "killed"
+    kill_at("vision/resnet.py", killed, 2, *flags, moment="saving")
+    assert sorted(path.name for path in killed.glob("step_*")) == [
+        "step_000000007.pt",
+        "step_000000014.partial",
+    ]
+    output = finish("vision/resnet.py", killed, "--resume", *flags)
+    assert f"resumed from {killed / 'step_000000007.pt'}" in output
+    assert losses(killed) == losses(tmp_path / "whole")
+    check_same_weights(tmp_path / "whole", killed)
 
 
 def test_a_second_run_does_not_mix_with_the_checkpoints_of_the_first(tmp_path: Path) -> None:

@@ -66,7 +66,8 @@ def test_killed_and_resumed(recipe: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_under_torchrun(recipe: str, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node=2"]
-    command += [str(TRAINERS / recipe), "--device=cpu", "--steps=3", f"--out={tmp_path}"]
+    command += ["--", str(TRAINERS / recipe), "--device=cpu", "--steps=3", f"--out={tmp_path}"]
+    command += ["--log", "csv"]  # would be ambiguous among torchrun's own without the "--"
     process = subprocess.run(
         command, env=ENVIRONMENT, text=True, capture_output=True, timeout=1800, check=False
     )

@@ -2,12 +2,10 @@
 
 import csv
 import importlib.util
-import os
 import signal
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 
@@ -28,10 +26,19 @@ def load(recipe: str) -> ModuleType:
     return module
 
 
-def start(recipe: str, out: Path, *flags: str, ranks: int = 0) -> Processes:
-    """One process, or one for each rank with the variables that torchrun would set."""
-    command = [sys.executable, str(TRAINERS / recipe), "--device=cpu", f"--out={out}"]
+def start(
+    recipe: str, out: Path, *flags: str, ranks: int = 0, killed: tuple[str, int] | None = None
+) -> Processes:
+    """One process, or one for each rank with the variables that torchrun would set.
+
+    `killed` names a moment, as killed.py takes it, at which the first of them gets SIGKILL.
+    """
+    command = [str(TRAINERS / recipe), "--device=cpu", f"--out={out}"]
     command += ["--log=csv", "--log-every=1", *flags]
+    if killed is not None:
+        moment, last = killed
+        command = [str(Path(__file__).with_name("killed.py")), moment, str(last), *command]
+    command = [sys.executable, *command]
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -61,18 +68,19 @@ def finish(recipe: str, out: Path, *flags: str, ranks: int = 0) -> str:
     return outputs[0]
 
 
-def kill_at(recipe: str, out: Path, step: int, *flags: str, ranks: int = 0) -> None:
-    """Start, and kill all processes with SIGKILL once `step` is logged."""
-    processes = start(recipe, out, *flags, ranks=ranks)
-    while all(process.poll() is None for process in processes):
-        if max((logged for logged, _, _ in rows(out)), default=0) >= step:
-            break
-        time.sleep(0.01)
-    for process in processes:
-        os.kill(process.pid, signal.SIGKILL)
-    for process in processes:
-        output, _ = process.communicate()
-        assert process.returncode == -signal.SIGKILL, f"ended by itself: {output[-4000:]}"
+def kill_at(
+    recipe: str, out: Path, step: int, *flags: str, ranks: int = 0, moment: str = "logging"
+) -> None:
+    """Start, and kill with SIGKILL once `step` is logged; then all other ranks, as torchrun does.
+
+    With `moment` "saving", in the middle of writing a checkpoint, the `step`-th one.
+    """
+    first, *others = start(recipe, out, *flags, ranks=ranks, killed=(moment, step))
+    output, _ = first.communicate(timeout=1800)
+    for process in others:
+        process.kill()
+        process.communicate()
+    assert first.returncode == -signal.SIGKILL, f"ended by itself: {output[-4000:]}"
 
 
 def rows(out: Path) -> list[tuple[int, str, str]]:
@@ -87,15 +95,17 @@ def losses(out: Path) -> dict[int, float]:
     return {step: float(value) for step, name, value in rows(out) if name == "train_loss"}
 
 
-def check_resumes_bit_identically(recipe: str, folder: Path, *flags: str, ranks: int = 0) -> None:
-    """A run killed twice, once after it was itself resumed, logs and ends as a whole one does."""
+def check_resumes_bit_identically(
+    recipe: str, folder: Path, *flags: str, ranks: int = 0, kills: tuple[float, ...] = (0.6,)
+) -> None:
+    """A run killed after these shares of its steps, and resumed, logs and ends as a whole one."""
     flags = ("--checkpoint-every=7", *flags)
     read(finish(recipe, folder / "whole", *flags, ranks=ranks))  # its summary states a target
     expected = {(step, name): value for step, name, value in rows(folder / "whole")}
     last = max(step for step, _ in expected)
     killed = folder / "killed"
-    kill_at(recipe, killed, int(0.4 * last), "--resume", *flags, ranks=ranks)
-    kill_at(recipe, killed, int(0.75 * last), "--resume", *flags, ranks=ranks)
+    for share in kills:
+        kill_at(recipe, killed, int(share * last), "--resume", *flags, ranks=ranks)
     assert "resumed from" in finish(recipe, killed, "--resume", *flags, ranks=ranks)
     # Steps between the last checkpoint and the kill were done twice, and must agree both times.
     for step, name, value in rows(killed):
