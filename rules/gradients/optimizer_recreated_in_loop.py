@@ -137,8 +137,20 @@ def _always_makes_one(branch: Branch) -> bool:
 
 
 def _is_stepped(loop: Loop, event: Event) -> bool:
-    stepped = (item for step in events(loop.body, EventKind.STEP) for item in elements(step.target))
-    return any(item is event.target for item in stepped)
+    steps = list(events(loop.body, EventKind.STEP))
+    if any(item is event.target for step in steps for item in elements(step.target)):
+        return True
+    # Made at the end of a lap, for the next one: under the name that the steps go by.
+    statement = event.file.index.parents.get(event.node)
+    if not isinstance(statement, ast.Assign):
+        return False
+    names = {f"{ast.unparse(target)}.step" for target in statement.targets}
+    return any(
+        step.file is event.file
+        and isinstance(step.node, ast.Call)
+        and ast.unparse(step.node.func) in names
+        for step in steps
+    )
 
 
 def _is_for_older_model(loop: Loop, event: Event) -> bool:

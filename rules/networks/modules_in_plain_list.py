@@ -31,6 +31,9 @@ _LINES = rb"(?:[^\n]*\n)+?[^\n]*?"
 _LINES_OF_FUNCTION = rb"[^\n]*\n(?:(?![ \t]*def\b)[^\n]*\n)*?"
 
 _DISPLAYED = pattern(rb"=[ \t]*" + _DISPLAY) & pattern(_ATTRIBUTE + rb"=[ \t]*" + _DISPLAY)
+_PUT = pattern(rb"self\.\w+\[[^\n]*\][ \t]*=[ \t]*" + _NEW) & pattern(
+    rb"self\.\w+[ \t]*(?::[^=\n]*)?=[ \t]*(?:\{[ \t]*\}|dict\(\)|OrderedDict\(\)|collections\.)"
+)
 _APPENDED = pattern(_APPEND)
 _APPENDED_TO_ATTRIBUTE = pattern(rb"self\.\w+" + _APPEND) & pattern(
     _ATTRIBUTE + _EMPTY + _LINES + rb"self\.\1" + _APPEND
@@ -102,7 +105,7 @@ class ModulesInPlainList(Rule):
 
     code = "TLN001"
     severity = Severity.ERROR
-    scout = _DISPLAYED | _APPENDED & (_APPENDED_TO_ATTRIBUTE | _APPENDED_TO_VARIABLE)
+    scout = _DISPLAYED | _PUT | _APPENDED & (_APPENDED_TO_ATTRIBUTE | _APPENDED_TO_VARIABLE)
     help = "keep them in `nn.ModuleList` or `nn.ModuleDict`"
     fix_safety = Applicability.SAFE
 

@@ -204,6 +204,8 @@ def _siblings(file: FileModel, call: ast.Call, network: ast.expr) -> Iterator[st
 
 
 def _words(name: str) -> set[str]:
+    if re.fullmatch("o[a-z]", name):  # ``od`` for the discriminator's
+        return {name[1]}
     return {word.lower() for word in _WORD.findall(name)} - _GENERIC
 
 

@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainlint.analysis.definitions import ClassDefinition
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.grad_scopes import switching_scope
 from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.trace import Event, EventKind, Loop, around, events
-from trainlint.analysis.values import Instance, Object, Value, options
+from trainlint.analysis.values import Instance, Object, Unknown, Value, options
 
 _RECURRENT = frozenset({"LSTM", "GRU", "RNN", "LSTMCell", "GRUCell", "RNNCell"})
 _CUTS = re.compile(r"detach|no_grad|\.data\b|repackage|\.item\(")
@@ -39,7 +40,7 @@ def carried_states(file: FileModel) -> Iterator[CarriedState]:
             if forward.file is not file or call in seen or not isinstance(call, ast.Call):
                 continue
             names = _returned_state(file, call)
-            if not names or not _keeps_graph(forward.target):
+            if not names or not _keeps_graph(file, forward.target):
                 continue
             way = around(run.trace, forward)
             if switching_scope(way) is not None:
@@ -71,19 +72,33 @@ def _returned_state(file: FileModel, call: ast.Call) -> tuple[str, ...]:
     )
 
 
-def _keeps_graph(network: Value | None) -> bool:
+def _keeps_graph(file: FileModel, network: Value | None) -> bool:
     """Whether the network is one that certainly hands back a state with its graph."""
     found = [unwrapped(item) for item in options(network)]
-    return bool(found) and all(_is_recurrent(item) for item in found)
+    return bool(found) and all(_is_recurrent(file, item) for item in found)
 
 
-def _is_recurrent(network: Value) -> bool:
+def _is_recurrent(file: FileModel, network: Value) -> bool:
     if isinstance(network, Object):
         return network.dotted.rpartition(".")[2] in _RECURRENT
-    if not isinstance(network, Instance):
+    definition = network.definition if isinstance(network, Instance) else None
+    if isinstance(network, Unknown) and network.parent is None:
+        definition = _only_network_with_state(file)
+    if definition is None:
         return False
-    text = network.definition.file.segment(network.definition.node)
+    text = definition.file.segment(definition.node)
     return bool(re.search(r"LSTM|GRU|RNN", text)) and not _CUTS.search(text)
+
+
+def _only_network_with_state(file: FileModel) -> ClassDefinition | None:
+    """What a parameter must be, if the file has one network whose ``forward`` takes a state."""
+    networks = [item for item in file.classes.values() if item.is_module]
+    takes_state = [
+        item
+        for item in networks
+        if (forward := item.method("forward")) is not None and len(forward.parameters) == 3
+    ]
+    return takes_state[0] if len(takes_state) == 1 else None
 
 
 def _is_pair(network: Value | None) -> bool | None:

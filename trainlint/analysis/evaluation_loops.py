@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
+from trainlint.analysis.loop_names import iterated, names_of_iterated
 from trainlint.analysis.protocols.modes import ForwardPass
 from trainlint.analysis.roles import Role, has_role
-from trainlint.analysis.trace import Call, Event, EventKind, Loop
-from trainlint.analysis.values import Constant, Instance, Object, Value, elements
+from trainlint.analysis.trace import Call, Event, EventKind, Loop, steps
+from trainlint.analysis.values import Constant, Instance, Value, elements
 
 _LEARNS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP})
 _TRAINS = _LEARNS | {EventKind.ZERO_GRAD}
@@ -102,21 +103,14 @@ def _has(loop: Loop, kinds: frozenset[EventKind]) -> bool:
     return not kinds.isdisjoint((loop.original or loop).kinds)
 
 
-def _names(loop: Loop) -> list[str]:
-    names = [item.hint for item in _iterated(loop) if item.hint]
-    if isinstance(loop.node, (ast.For, ast.AsyncFor)):
-        names.append(ast.unparse(loop.node.iter))
-    return names
-
-
 def _sounds_like_training(loop: Loop) -> bool:
-    return any(sounds_like_training(name) for name in _names(loop))
+    return any(sounds_like_training(name) for name in names_of_iterated(loop))
 
 
 def _sounds_right(loop: Loop, found: ForwardPass) -> bool:
     if _sounds_like_training(loop):
         return False
-    if any(sounds_like_evaluation(name) for name in _names(loop)):
+    if any(sounds_like_evaluation(name) for name in names_of_iterated(loop)):
         return True
     function = loop.file.index.enclosing_function(loop.node)
     if function is None or loop.file.is_unit_test:
@@ -125,20 +119,32 @@ def _sounds_right(loop: Loop, found: ForwardPass) -> bool:
 
 
 def _measures(loop: Loop, function: str, found: ForwardPass) -> bool:
-    """Whether a loop without gradients keeps a score, in a function that is not about training."""
-    is_quiet = found.moment.gradients is False and not sounds_like_training(function)
+    """Whether a loop without gradients keeps a score, and not of the data that it trains on."""
+    is_quiet = found.moment.gradients is False and (
+        not sounds_like_training(function) or not _is_trained_on(loop, found)
+    )
     return is_quiet and bool(
         KEEPS_SCORE.search(loop.file.segment(loop.file.index.statement(loop.node)))
     )
 
 
+def _is_trained_on(loop: Loop, found: ForwardPass) -> bool:
+    """Whether another loop of the run learns from the same data, or that cannot be told."""
+    walked = set(iterated(loop))
+    return not walked or any(
+        not walked.isdisjoint(iterated(other))
+        for other in steps(found.run.trace)
+        if isinstance(other, Loop) and _has(other, _LEARNS)
+    )
+
+
 def _walks_batches(loop: Loop) -> bool:
-    return any(has_role(item, Role.LOADER) or _is_batches(item) for item in _iterated(loop))
+    return any(has_role(item, Role.LOADER) or _is_batches(item) for item in iterated(loop))
 
 
 def _feeds(loop: Loop, forward: Event) -> bool:
     """Whether the model gets what the loop binds together with something else: a target."""
-    target = loop.node.target if isinstance(loop.node, (ast.For, ast.AsyncFor)) else None
+    target = _target(loop.node)
     if loop.file is not forward.file or not isinstance(target, (ast.Tuple, ast.Name)):
         return False
     bound = {node.id for node in ast.walk(target) if isinstance(node, ast.Name)}
@@ -147,12 +153,10 @@ def _feeds(loop: Loop, forward: Event) -> bool:
     return len(bound) > 1 and not bound.isdisjoint(read)
 
 
-def _iterated(loop: Loop) -> Iterator[Value]:
-    for item in elements(loop.iterated):
-        yield item
-        if isinstance(item, Object) and item.dotted in ("builtins.enumerate", "builtins.zip"):
-            for argument in item.arguments:
-                yield from elements(argument)
+def _target(node: ast.AST) -> ast.expr | None:
+    if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
+        return node.generators[-1].target
+    return node.target if isinstance(node, (ast.For, ast.AsyncFor)) else None
 
 
 def _is_batches(value: Value) -> bool:

@@ -13,7 +13,7 @@ from trainlint.analysis.trace import Event, EventKind, events
 
 _Loop = ast.For | ast.AsyncFor | ast.While
 _LOOPS = (ast.For, ast.AsyncFor, ast.While)
-_CUTS = frozenset({"item", "detach", "detach_", "data", "numpy", "tolist", "float"})
+_CUTS = frozenset({"item", "detach", "detach_", "data", "numpy", "tolist"})
 
 
 @dataclass(frozen=True)
@@ -115,13 +115,21 @@ def _cut(loop: ast.AST) -> set[str]:
     return found
 
 
-def _has_graph(value: ast.expr) -> bool:
-    """Whether nothing in an expression makes a number of it, or cuts the graph."""
-    for node in ast.walk(value):
-        name = node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
-        if name in _CUTS or "reduce" in name or "gather" in name:
+def _has_graph(value: ast.AST) -> bool:
+    """Whether nothing in an expression makes a number of it, or cuts the graph.
+
+    Of what a function is given only the first counts: ``criterion(logits, labels.detach())``.
+    """
+    if isinstance(value, ast.Call):
+        name = last_name(value.func)
+        if name == "float" and isinstance(value.func, ast.Name):
             return False
-    return True
+        if "reduce" in name or "gather" in name:
+            return False
+        return _has_graph(value.func) and all(map(_has_graph, value.args[:1]))
+    if isinstance(value, ast.Attribute):
+        return value.attr not in _CUTS and _has_graph(value.value)
+    return all(map(_has_graph, ast.iter_child_nodes(value)))
 
 
 def _addition(node: ast.AST, losses: set[str]) -> KeptLoss | None:

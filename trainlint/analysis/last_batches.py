@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.best_scores import loop_around
+from trainlint.analysis.blocks import block_of
 from trainlint.analysis.knowledge.metrics import better_when
 from trainlint.analysis.knowledge.training import (
     looks_like_loader,
@@ -28,11 +29,10 @@ _ONE_BATCH = re.compile(r"batch_size\s*=\s*len\(|islice|\bnext\(")
 
 @dataclass(frozen=True, eq=False)
 class LastBatchScore:
-    """``read`` takes, after the loop, what ``assigned`` overwrote on each lap."""
+    """``read`` takes, after the loop, what each lap has overwritten under the same ``name``."""
 
     name: str
     loop: ast.For
-    assigned: ast.Assign
     read: ast.Name
 
 
@@ -43,6 +43,7 @@ def last_batch_scores(file: FileModel) -> Iterator[LastBatchScore]:
     for loop in file.nodes(ast.For):
         if _evaluates(file, loop):
             yield from _scores(file, loop)
+            yield from _added_once(file, loop)
 
 
 def _evaluates(file: FileModel, loop: ast.For) -> bool:
@@ -85,7 +86,57 @@ def _scores(file: FileModel, loop: ast.For) -> Iterator[LastBatchScore]:
             continue
         read = _first_read_after(file, loop, target)
         if read is not None:
-            yield LastBatchScore(target.id, loop, assigned, read)
+            yield LastBatchScore(target.id, loop, read)
+
+
+def _added_once(file: FileModel, loop: ast.For) -> Iterator[LastBatchScore]:
+    """``correct += (predicted == y).sum()`` that has slipped out of its loop, behind it."""
+    block = block_of(file, loop)
+    position = block.index(loop)
+    started = _set_to_zero_before(file, loop)
+    overwritten = {
+        node.id
+        for node in ast.walk(loop)
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
+    } - _accumulated(loop)
+    for statement in block[position + 1 : position + 3]:
+        if not isinstance(statement, ast.AugAssign) or not isinstance(statement.target, ast.Name):
+            continue
+        total = statement.target
+        if isinstance(statement.op, ast.Add) and total.id in started - _names(loop):
+            for node in ast.walk(statement.value):
+                if isinstance(node, ast.Name) and node.id in overwritten:
+                    yield LastBatchScore(node.id, loop, node)
+                    break
+
+
+def _set_to_zero_before(file: FileModel, loop: ast.For) -> set[str]:
+    """Names that are zero before the loop, on each lap of what is around it."""
+    scope, around = file.index.scope(loop), loop_around(file, loop)
+    return {
+        item.id
+        for statement in file.nodes(ast.Assign)
+        if statement.lineno < loop.lineno
+        and file.index.scope(statement) is scope
+        and loop_around(file, statement) is around
+        for target, value in _pairs(statement)
+        if _is_zero(value)
+        for item in ast.walk(target)
+        if isinstance(item, ast.Name)
+    }
+
+
+def _pairs(statement: ast.Assign) -> Iterator[tuple[ast.expr, ast.expr]]:
+    """Targets and values of ``a = b = 0`` and of ``a, b = 0, 0``."""
+    for target in statement.targets:
+        if isinstance(target, ast.Tuple) and isinstance(statement.value, ast.Tuple):
+            yield from zip(target.elts, statement.value.elts, strict=False)
+        else:
+            yield target, statement.value
+
+
+def _is_zero(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value == 0
 
 
 def _is_score(name: str) -> bool:

@@ -61,6 +61,9 @@ def _new_modules(
 ) -> list[ast.expr]:
     """The expressions that make the modules of a collection; empty if it is none."""
     appended = [argument for use in uses for argument in _appended(use)]
+    if _is_empty_dict(file, value):
+        put = (_put(file, use) for use in uses)
+        return [item for item in put if item is not None and _is_new_module(file, item)]
     if isinstance(value, ast.Name):
         return _in_local_list(file, value, method)
     if _is_empty_list(file, value):
@@ -101,6 +104,21 @@ def _is_empty_list(file: FileModel, value: ast.expr | None) -> bool:
     if isinstance(value, ast.Call):
         return file.qualified(value.func) == "builtins.list" and not value.args
     return isinstance(value, ast.List) and not value.elts
+
+
+def _is_empty_dict(file: FileModel, value: ast.expr | None) -> bool:
+    if isinstance(value, ast.Call):
+        is_dict = file.qualified(value.func) in ("builtins.dict", "collections.OrderedDict")
+        return is_dict and not value.args and not value.keywords
+    return isinstance(value, ast.Dict) and not value.values
+
+
+def _put(file: FileModel, use: Use) -> ast.expr | None:
+    """``layer`` of ``self.layers[name] = layer``."""
+    item = file.index.parents.get(use.node)
+    statement = file.index.parents.get(item) if isinstance(item, ast.Subscript) else None
+    is_put = isinstance(statement, ast.Assign) and statement.targets == [item]
+    return statement.value if is_put and isinstance(statement, ast.Assign) else None
 
 
 def _appended(use: Use) -> list[ast.expr]:
@@ -204,10 +222,16 @@ def _container(file: FileModel, value: ast.expr, uses: list[Use]) -> str | None:
         for part in parts
     ):
         return None
+    if _is_empty_dict(file, value):
+        return None
     if isinstance(value, (ast.List, ast.ListComp, ast.Name, ast.Call)):
         return "ModuleList" if called <= _LIST_METHODS else None
-    has_names = isinstance(value, ast.Dict) and all(
-        isinstance(key, ast.Constant) and isinstance(key.value, str) and "." not in key.value
-        for key in value.keys
+    has_names = (
+        isinstance(value, ast.Dict)
+        and bool(value.keys)
+        and all(
+            isinstance(key, ast.Constant) and isinstance(key.value, str) and "." not in key.value
+            for key in value.keys
+        )
     )
     return "ModuleDict" if has_names and called <= _DICT_METHODS else None

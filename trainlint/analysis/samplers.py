@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TypeGuard
 
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.file_model import FileModel
@@ -43,12 +44,34 @@ def repeated_samplers(file: FileModel) -> Iterator[RepeatedSampler]:
 
 
 def _samplers(run: Run, file: FileModel) -> Iterator[Object]:
-    for event in events(run.trace, EventKind.NEW):
-        made = event.target
-        if isinstance(made, Object) and made.dotted in DISTRIBUTED_SAMPLERS and event.file is file:
-            shuffle = made.argument(_SHUFFLE, "shuffle")
-            if shuffle is None or (isinstance(shuffle, Constant) and shuffle.value is True):
-                yield made
+    """The shuffling samplers that a run makes, and those that its object held from the start."""
+    made = [event.target for event in events(run.trace, EventKind.NEW) if event.file is file]
+    yield from filter(_shuffles, made)
+    held = reachable([loop.iterated for _, loop in _loops(run.trace, ())], through_tensors=False)
+    older = [item for item in held if _shuffles(item) and item not in made]
+    if older and not _is_set_epoch_known(run):
+        yield from (item for item in older if item.node in file.index.parents)
+
+
+def _shuffles(value: Value | None) -> TypeGuard[Object]:
+    if not isinstance(value, Object) or value.dotted not in DISTRIBUTED_SAMPLERS:
+        return False
+    shuffle = value.argument(_SHUFFLE, "shuffle")
+    return shuffle is None or (isinstance(shuffle, Constant) and shuffle.value is True)
+
+
+def _is_set_epoch_known(run: Run) -> bool:
+    """Whether any file of the project speaks of the method, comments apart."""
+    return any(map(_names_set_epoch, run.file.project.files_mentioning("set_epoch")))
+
+
+def _names_set_epoch(file: FileModel) -> bool:
+    """``sampler.set_epoch(...)``, ``def set_epoch`` or ``hasattr(sampler, "set_epoch")``."""
+    return (
+        any(node.attr == "set_epoch" for node in file.nodes(ast.Attribute))
+        or any(node.name == "set_epoch" for node in file.nodes(ast.FunctionDef))
+        or any(node.value == "set_epoch" for node in file.nodes(ast.Constant))
+    )
 
 
 def _may_be_told(run: Run, sampler: Object) -> bool:
@@ -57,9 +80,8 @@ def _may_be_told(run: Run, sampler: Object) -> bool:
     A call that cannot be followed might, if any file of the project knows the method.
     """
     told: set[ast.AST] = set()
-    known = any(True for _ in run.file.project.files_mentioning("set_epoch"))
-    kinds = (EventKind.SET_EPOCH, EventKind.OPAQUE) if known else (EventKind.SET_EPOCH,)
-    for event in events(run.trace, *kinds):
+    might = (EventKind.OPAQUE,) if _is_set_epoch_known(run) else ()
+    for event in events(run.trace, EventKind.SET_EPOCH, *might):
         if event.kind is EventKind.SET_EPOCH:
             told.add(event.node)
             if any(isinstance(item, Unknown) for item in elements(event.target)):

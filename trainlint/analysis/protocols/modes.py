@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.interpreter.scopes import GRAD_OFF
 from trainlint.analysis.knowledge.training import sounds_like_evaluation
+from trainlint.analysis.loop_names import names_of_iterated
 from trainlint.analysis.ownership import are_apart, reachable
 from trainlint.analysis.protocol import Protocol, follow
 from trainlint.analysis.roles import Role, has_role, unwrapped
@@ -24,6 +25,7 @@ _MADE_IN_TRAIN_MODE = (
     "segmentation_models_pytorch.",
 )
 _DIFFERENTIATES = frozenset({EventKind.BACKWARD, EventKind.GRADIENT})
+_LEARNS = _DIFFERENTIATES | {EventKind.STEP}
 _EVALUATED, _FORWARD, _BACKWARD = "evaluated", "forward", "backward"
 
 
@@ -35,7 +37,8 @@ class Moment:
     unresolved may have changed it). ``switch`` is the event that set it, in the innermost of the
     calls ``switched_in``. ``gradients``: on, off, or None for unknown. ``calls`` and ``loops`` are
     those that the point lies in, outermost first. ``progress``: how far a training step on a model
-    left in eval mode has got.
+    left in eval mode has got, since the evaluation in the loop ``evaluated_in``, if it had one; its
+    last forward pass is ``trained_by``.
     """
 
     mode: str
@@ -46,6 +49,8 @@ class Moment:
     calls: tuple[Call, ...] = ()
     loops: tuple[Loop, ...] = ()
     progress: str = ""
+    evaluated_in: Loop | None = None
+    trained_by: Event | None = None
 
 
 @dataclass(frozen=True)
@@ -97,13 +102,14 @@ class _Modes(Protocol[Moment]):
         effect = self._effects[event]
         if effect == "forward":
             self.passes[(event, state)] = None
-            return replace(state, progress=_after_forward(state))
+            return _after_forward(state, event)
         if effect == "gradients":
             return replace(state, gradients=_as_flag(event.target))
         if effect == "backward":
-            if state.switch is not None and state.mode == EVAL:
-                self.differentiated.add(state.switch)
             reached = state.progress in (_FORWARD, _BACKWARD)
+            if state.switch is not None and state.mode == EVAL:
+                only = state.trained_by if reached and state.evaluated_in is not None else None
+                self.differentiated.add(only or state.switch)
             return replace(state, progress=_BACKWARD) if reached else state
         if effect == "step":
             if state.progress == _BACKWARD and state.switch is not None:
@@ -117,6 +123,8 @@ class _Modes(Protocol[Moment]):
             switched_in=state.calls,
             loops_at_switch=len(state.loops),
             progress="",
+            evaluated_in=None,
+            trained_by=None,
         )
 
     def _effect(self, event: Event) -> str | None:
@@ -195,7 +203,7 @@ def forward_passes(run: Run) -> Iterator[ForwardPass]:
     """Every forward pass of every top-level model of a run, with each moment it happens at."""
     for protocol in _followed(run):
         for event, moment in protocol.passes:
-            is_differentiated = moment.switch in protocol.differentiated
+            is_differentiated = not protocol.differentiated.isdisjoint({moment.switch, event})
             yield ForwardPass(run, protocol.model, event, moment, is_differentiated)
 
 
@@ -277,19 +285,34 @@ def _outer_forwards(trace: Trace) -> Iterator[Event]:
                 yield from _outer_forwards(part)
 
 
-def _after_forward(state: Moment) -> str:
+def _after_forward(state: Moment, event: Event) -> Moment:
     """First an evaluation without gradients, then a forward pass with.
 
     A frozen part that runs in the middle of the training step is no evaluation: that one has a loop
-    of its own, or a function that says so.
+    of its own, or a function that says so. One with gradients on has to have both, or data whose
+    name says so.
     """
     if state.mode != EVAL:
-        return ""
-    if state.gradients is False and not state.progress:
-        own_loop = len(state.loops) > state.loops_at_switch
-        is_named = any(sounds_like_evaluation(call.function.name) for call in state.calls)
-        return _EVALUATED if own_loop or is_named else ""
-    return _FORWARD if state.gradients is True and state.progress == _EVALUATED else state.progress
+        return replace(state, progress="")
+    own_loop = state.loops[-1] if len(state.loops) > state.loops_at_switch else None
+    is_named = any(sounds_like_evaluation(call.function.name) for call in state.calls)
+    if state.progress:
+        is_past = state.evaluated_in not in state.loops
+        if state.gradients is True and is_past:
+            progress = _FORWARD if state.progress == _EVALUATED else state.progress
+            return replace(state, progress=progress, trained_by=event)
+        return state
+    if state.gradients is False and (own_loop is not None or is_named):
+        return replace(state, progress=_EVALUATED)
+    if state.gradients is True and own_loop is not None and not _learns(own_loop):
+        is_meant = is_named or any(map(sounds_like_evaluation, names_of_iterated(own_loop)))
+        if is_meant:
+            return replace(state, progress=_EVALUATED, evaluated_in=own_loop)
+    return state
+
+
+def _learns(loop: Loop) -> bool:
+    return not _LEARNS.isdisjoint((loop.original or loop).kinds)
 
 
 def _loop_of_both(loops: tuple[Loop, ...], switch: Event, step: Event) -> Loop | None:
