@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.accumulation import Window, windows
+from trainlint.analysis.accumulation import MicroBatches, Window, micro_batches, windows
 from trainlint.analysis.loss_expressions import is_plain_backward, loss_expression
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, part_of_identifier, text
+from trainlint.scout import identifier, part_in_any_case, part_of_identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -73,14 +73,22 @@ class AccumLossNotScaled(Rule):
 
     code = "TLG006"
     severity = Severity.WARNING
-    scout = part_of_identifier("backward") & identifier("step") & text("%") & text(".step(")
+    scout = (
+        part_of_identifier("backward")
+        & identifier("step")
+        & (text("%") | part_in_any_case("accum", "micro"))
+        & text(".step(")
+    )
     help = "divide the loss by the number of micro-batches before `backward()`"
     fix_safety = Applicability.UNSAFE
 
     def check(self, file: FileModel) -> Iterator[Report]:
-        for window in windows(file):
-            if not window.is_accumulation or window.cleared_each_lap() is not None:
-                continue
+        accumulated: list[Window | MicroBatches] = [
+            window
+            for window in windows(file)
+            if window.is_accumulation and window.cleared_each_lap() is None
+        ]
+        for window in (*accumulated, *micro_batches(file)):
             if _is_normalised(window) or _divides_elsewhere(window):
                 continue
             first = window.backwards[0]
@@ -90,7 +98,7 @@ class AccumLossNotScaled(Rule):
                 yield self.report(first.node, message, repair=_repair(window))
 
 
-def _is_normalised(window: Window) -> bool:
+def _is_normalised(window: Window | MicroBatches) -> bool:
     """Whether the loss is divided, or multiplied by some scale, or else its gradients are."""
     if _SUMS.search(window.file.source.text):
         return True
@@ -135,7 +143,7 @@ def _rescales(node: ast.AST) -> bool:
     )
 
 
-def _divides_elsewhere(window: Window) -> bool:
+def _divides_elsewhere(window: Window | MicroBatches) -> bool:
     """Whether any file of the project divides by the number, except to count steps."""
     if isinstance(window.size, ast.Constant):
         text = window.file.source.text
@@ -148,7 +156,7 @@ def _divides_elsewhere(window: Window) -> bool:
     return any(divides.search(line) and not counts.search(line) for line in lines)
 
 
-def _repair(window: Window) -> Repair | None:
+def _repair(window: Window | MicroBatches) -> Repair | None:
     expression = loss_expression(window.backwards[0])
     if len(window.backwards) > 1 or not isinstance(expression, ast.Name):
         return None

@@ -101,14 +101,14 @@ def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:
 
 
 def _is_switched_here(found: ForwardPass) -> bool:
-    """Whether ``eval()`` stands in the same function, and no loop there trains."""
+    """Whether ``eval()`` stands in the same function, and no loop entered since trains."""
     moment, file = found.moment, found.event.file
     if moment.mode != EVAL or moment.switch is None or moment.switched_in != moment.calls:
         return False
     function = file.index.enclosing_function(found.event.node)
     own_loops = [
         loop
-        for loop in moment.loops
+        for loop in moment.loops[moment.loops_at_switch :]
         if loop.file is file and file.index.enclosing_function(loop.node) is function
     ]
     return not any(trains(loop) for loop in own_loops)

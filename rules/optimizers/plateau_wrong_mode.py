@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.knowledge.metrics import better_when
+from trainlint.analysis.knowledge.training import looks_like_loss_function
 from trainlint.analysis.protocols.schedules import SchedulerStep, plateaus
 from trainlint.analysis.receivers import assigned_values, last_name
 from trainlint.analysis.values import Constant, Object
@@ -113,7 +114,32 @@ def _direction(file: FileModel, metric: ast.expr) -> str | None:
         or (isinstance(node, ast.Constant) and isinstance(node.value, str))
     ]
     found = {better_when(str(name)) for name in names} - {None}
+    if not found and isinstance(metric, ast.Name) and _adds_up_losses(file, metric):
+        return "lower"
     return found.pop() if len(found) == 1 else None
+
+
+def _adds_up_losses(file: FileModel, total: ast.Name) -> bool:
+    """``v += criterion(model(x), y).item()``: a loss under whatever name."""
+    scope = file.index.scope(total)
+    added = [
+        statement.value
+        for statement in file.nodes(ast.AugAssign)
+        if isinstance(statement.target, ast.Name)
+        and statement.target.id == total.id
+        and isinstance(statement.op, ast.Add)
+        and file.index.scope(statement) is scope
+    ]
+    return bool(added) and all(map(_is_a_loss, added))
+
+
+def _is_a_loss(value: ast.expr) -> bool:
+    while isinstance(value, ast.BinOp) and isinstance(value.op, (ast.Mult, ast.Div)):
+        value = value.left
+    if isinstance(value, ast.Call) and last_name(value.func) in ("item", "cpu", "detach", "float"):
+        inner = value.func.value if isinstance(value.func, ast.Attribute) else value
+        return inner is not value and _is_a_loss(inner)
+    return isinstance(value, ast.Call) and looks_like_loss_function(last_name(value.func))
 
 
 def _turns(expression: ast.expr) -> bool:

@@ -93,6 +93,7 @@ class Window:
         return None
 
 
+_MICRO_BATCHES = re.compile(r"accum|micro", re.IGNORECASE)
 _ACCUMULATES = re.compile(
     r"accum|grad|micro|virtual|iter_?size|update_?freq|multiplier|^(n|k|n?steps?)$", re.IGNORECASE
 )
@@ -115,6 +116,43 @@ def windows(file: FileModel) -> Iterator[Window]:
             if found is not None and found.branch not in seen:
                 seen.add(found.branch)
                 yield found
+
+
+@dataclass(frozen=True)
+class MicroBatches:
+    """A loop ``for _ in range(size)`` of backward passes, after which the optimizer steps once."""
+
+    file: FileModel
+    size: ast.expr
+    backwards: tuple[Event, ...]
+
+
+def micro_batches(file: FileModel) -> Iterator[MicroBatches]:
+    """The loops over micro-batches, told by the name of their number, each once."""
+    seen: set[ast.AST] = set()
+    for run in file.runs:
+        for step in events(run.trace, EventKind.STEP):
+            loops = [item for item in around(run.trace, step) if isinstance(item, Loop)]
+            body = loops[-1].body if loops else []
+            for inner in (item for item in body if isinstance(item, Loop)):
+                size = _number_of_laps(inner)
+                if size is None or inner.file is not file or inner.node in seen:
+                    continue
+                backwards = tuple(events(inner.body, EventKind.BACKWARD))
+                cuts = events(inner.body, EventKind.STEP, EventKind.ZERO_GRAD)
+                if backwards and not any(True for _ in cuts) and len(optimizers(run)) == 1:
+                    seen.add(inner.node)
+                    yield MicroBatches(file, size, backwards)
+
+
+def _number_of_laps(loop: Loop) -> ast.expr | None:
+    """``accum_steps`` of ``for micro_step in range(accum_steps)``."""
+    call = _out_of_bar(loop.node.iter) if isinstance(loop.node, ast.For) else None
+    if not isinstance(call, ast.Call) or len(call.args) != 1:
+        return None
+    is_counted = isinstance(call.func, ast.Name) and call.func.id in ("range", "trange")
+    name = ast.unparse(call.args[0]).rpartition(".")[2]
+    return call.args[0] if is_counted and _MICRO_BATCHES.search(name) else None
 
 
 def resolved(lap: ast.AST, test: ast.expr) -> ast.expr:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from typing import TypeGuard
 
+from trainlint.analysis.knowledge.training import LOADER_CLASSES
 from trainlint.analysis.trace import Loop
 from trainlint.analysis.values import Object, Value, elements
 
@@ -19,8 +21,14 @@ def iterated(loop: Loop) -> Iterator[Value]:
 
 
 def names_of_iterated(loop: Loop) -> list[str]:
-    """The names of what the loop goes through, and the code that says so."""
-    names = [item.hint for item in iterated(loop) if item.hint]
+    """The names of what the loop goes through and of its data, and the code that says so."""
+    walked = list(iterated(loop))
+    data = [item.argument(0, "dataset") for item in walked if _is_loader(item)]
+    names = [item.hint for item in (*walked, *data) if item is not None and item.hint]
     if isinstance(loop.node, (ast.For, ast.AsyncFor)):
         names.append(ast.unparse(loop.node.iter))
     return names
+
+
+def _is_loader(value: Value) -> TypeGuard[Object]:
+    return isinstance(value, Object) and value.dotted in LOADER_CLASSES

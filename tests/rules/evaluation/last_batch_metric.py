@@ -126,3 +126,23 @@ def several_by_name(model, val_loaders, evaluate):
         val_loss = evaluate(model, loader)
         print(name)
     return val_loss
+
+
+def added_behind_the_loop(model, val_loader):
+    correct, count = 0, 0
+    with torch.no_grad():
+        for x, y in val_loader:
+            predicted = model(x).argmax(1)
+            count += len(y)
+        correct += (predicted == y).sum().item()  # expect: last-batch-metric
+    return correct / count
+
+
+def added_for_each_loader(model, test_loaders):
+    total = 0
+    for test_loader in test_loaders:
+        correct = 0
+        for x, y in test_loader:
+            correct += (model(x).argmax(1) == y).sum().item()
+        total += correct
+    return total

@@ -138,3 +138,24 @@ class TwoOptimizersOneAccumulates:
             if (i + 1) % parts == 0:
                 self.optimizer.step()
                 self.optimizer.zero_grad()
+
+
+def micro_loop(model, get_batch, accum_steps):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        optimizer.zero_grad()
+        for micro_step in range(accum_steps):
+            x, y = get_batch()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()  # expect: accum-loss-not-scaled
+        optimizer.step()
+
+
+def micro_loop_by_name_alone(model, get_batch, repeats):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for step in range(1000):
+        optimizer.zero_grad()
+        for part in range(repeats):
+            x, y = get_batch(part)
+            F.cross_entropy(model(x), y).backward()
+        optimizer.step()

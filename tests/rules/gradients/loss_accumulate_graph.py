@@ -154,3 +154,37 @@ def metrics_of_our_own(model, loader, optimizer, criterion):
         scalars["train"].append(loss)
         total.append(loss)
         history["train"].append(loss)  # expect: loss-accumulate-graph
+
+
+def with_a_cast_target(model, loader, criterion, optimizer):
+    total = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y.float())
+        loss.backward()
+        optimizer.step()
+        total += loss  # expect: loss-accumulate-graph
+    return total / len(loader)
+
+
+def with_a_detached_teacher(model, teacher, loader, optimizer):
+    total = 0
+    for x, _ in loader:
+        optimizer.zero_grad()
+        loss = F.mse_loss(model(x), teacher(x).detach())
+        loss.backward()
+        optimizer.step()
+        total += loss  # expect: loss-accumulate-graph
+    return total
+
+
+def as_a_number(model, loader, criterion, optimizer):
+    total = 0
+    for x, y in loader:
+        optimizer.zero_grad()
+        loss = criterion(model(x), y.float())
+        loss.backward()
+        optimizer.step()
+        loss = float(loss)
+        total += loss
+    return total

@@ -100,3 +100,16 @@ def newton(model, x, y, epochs):
             return loss
 
         optimizer.step(closure)
+
+
+def at_the_end_of_the_epoch(model, loader, epochs, lr):
+    optimizer = optim.SGD(model.parameters(), lr=lr, momentum=0.9)
+    for epoch in range(epochs):
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        lr = lr * 0.9
+        optimizer = optim.SGD(  # expect: optimizer-recreated-in-loop
+            model.parameters(), lr=lr, momentum=0.9
+        )

@@ -627,3 +627,18 @@ def tokenized(model, name, samples, test_samples):
 class Collator:
     def __init__(self, tokenizer) -> None:
         self.tokenizer = tokenizer
+
+
+def measured_in_a_comprehension(model, batches, held_out, optimizer):
+    for _ in range(10):
+        model.train()
+        for x, y in batches:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        with torch.no_grad():
+            right = [
+                (model(x).argmax(1) == y).sum().item()  # expect: eval-missing
+                for x, y in held_out
+            ]
+        print(sum(right))

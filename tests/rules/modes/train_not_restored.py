@@ -260,3 +260,37 @@ def one_probe_for_each_view(views, train_loader, val_loader, make):
         probe.eval()
         with torch.no_grad():
             print([probe(x).argmax(1) for x, _ in val_loader])
+
+
+def evaluation_with_gradients_on(model, train_loader, test_loader, optimizer):
+    def evaluate():
+        model.eval()  # expect: train-not-restored
+        return sum((model(x).argmax(1) == y).sum().item() for x, y in test_loader)
+
+    model.train()
+    for _ in range(10):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        print(evaluate())
+
+
+def attack_in_eval_mode(model, loader, optimizer):
+    for x, y in loader:
+        model.eval()
+        x.requires_grad_()
+        F.cross_entropy(model(x), y).backward()
+        attacked = x + 0.1 * x.grad.sign()
+        model.train()
+        optimizer.zero_grad()
+        F.cross_entropy(model(attacked.detach()), y).backward()
+        optimizer.step()
+
+
+def frozen_statistics_on_purpose(model, loader, optimizer):
+    model.eval()
+    for x, y in loader:
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()

@@ -145,3 +145,27 @@ class Ensemble:
     def __init__(self, width, members):
         self.models = [Block(width) for _ in range(members)]
         self.optimizers = [torch.optim.Adam(model.parameters()) for model in self.models]
+
+
+class PutIntoDict(nn.Module):
+    def __init__(self, tasks):
+        super().__init__()
+        self.heads = {}  # expect: modules-in-plain-list
+        for task in tasks:
+            self.heads[task] = nn.Linear(8, 1)
+
+    def forward(self, x):
+        return {task: head(x) for task, head in self.heads.items()}
+
+
+class PutIntoModuleDict(nn.Module):
+    def __init__(self, tasks):
+        super().__init__()
+        self.heads = nn.ModuleDict()
+        self.sizes = {}
+        for task in tasks:
+            self.heads[task] = nn.Linear(8, 1)
+            self.sizes[task] = 1
+
+    def forward(self, x):
+        return {task: head(x) for task, head in self.heads.items()}

@@ -69,3 +69,15 @@ def resume_either(optimizer, path, old):
 
 def layers():
     return nn.Linear(2, 2)
+
+
+def short_names(G, D):
+    og = optim.Adam(G.parameters(), lr=2e-4)
+    od = optim.Adam(G.parameters(), lr=2e-4)  # expect: optimizer-wrong-params
+    return og, od
+
+
+def short_names_right(G, D):
+    og = optim.Adam(G.parameters(), lr=2e-4)
+    od = optim.Adam(D.parameters(), lr=2e-4)
+    return og, od

@@ -71,3 +71,15 @@ def unclear(model, train, evaluate, epochs, mode):
         scheduler.step(acc_loss)
         scheduler.step(error_rate)
         chosen.step(accuracy)
+
+
+def loss_of_another_name(model, criterion, train, batches):
+    optimizer = torch.optim.Adam(model.parameters())
+    scheduler = ReduceLROnPlateau(optimizer, "max")
+    for epoch in range(10):
+        train(model, optimizer)
+        held_out = 0.0
+        for x, y in batches:
+            held_out += criterion(model(x), y).item() * len(y)
+        held_out /= len(batches)
+        scheduler.step(held_out)  # expect: plateau-wrong-mode

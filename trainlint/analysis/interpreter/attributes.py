@@ -83,10 +83,11 @@ def element_of(value: Value, key: str) -> Value:
         return Tensor(
             value.origins, value.modules, value.activation, value.activated_at, value.detached
         )
-    if has_role(value, Role.LOADER):
+    are_loaders = isinstance(value, Unknown) and value.hint.lower().endswith("loaders")
+    if has_role(value, Role.LOADER) and not are_loaders:
         return Tensor(origins=frozenset({"batch"}), hint="batch")
     if key not in value.members:
-        hint = value.hint.removesuffix("s")
+        hint = "" if are_loaders else value.hint.removesuffix("s")
         value.members[key] = Unknown(hint=hint, parent=value, varies=key == "[each]")
     return value.members[key]
 

@@ -233,3 +233,17 @@ def shapes(model):
     model.eval()
     output = model(torch.randn(2, 3, 32, 32))
     print(output.shape)
+
+
+def switched_inside_the_epochs(model, batches, held_out, optimizer):
+    for _ in range(10):
+        model.train()
+        for x, y in batches:
+            optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        model.eval()
+        right = 0
+        for x, y in held_out:
+            right += (model(x).argmax(1) == y).sum()  # expect: eval-without-no-grad
+        print(right)
