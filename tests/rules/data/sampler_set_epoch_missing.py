@@ -197,3 +197,16 @@ def importance_of_inputs(eval_set, model, thresholds):
             x.requires_grad_()
             F.cross_entropy(model(x), y).backward()
             print((x.grad.abs() > threshold).float().mean())
+
+
+def told_through_a_dict(model, train_set, val_set):
+    samplers = {"train": DistributedSampler(train_set), "val": DistributedSampler(val_set)}
+    loader = DataLoader(train_set, batch_size=8, sampler=samplers["train"])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(10):
+        for sampler in samplers.values():
+            sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()

@@ -39,6 +39,8 @@ def call_on_container(call: MethodCall) -> Value | None:
         group.last_is_sure = is_sure and call.machine.conditional_depth <= group.depth
     elif call.name == "get" and group.keys is not None:
         return _got(call, group)
+    elif call.name == "values" and group.keys is not None:
+        return Group(list(group.elements), open=group.open, depth=group.depth)
     elif call.name in ("values", "copy"):
         return group
     elif call.name == "items":

@@ -26,6 +26,7 @@ _KINDS = {
     "torch.autocast": "autocast",
     "torch.cpu.amp.autocast": "autocast",
 }
+_STACKS = frozenset({"contextlib.ExitStack", "contextlib.AsyncExitStack"})
 _GRADIENT_WORDS = re.compile(r"no_?grad|inference_?mode|set_grad", re.IGNORECASE)
 _MAY_SWITCH_GRADIENTS = re.compile(_GRADIENT_WORDS.pattern + "|eval|infer", re.IGNORECASE)
 GRAD_SWITCHES = frozenset({"torch.set_grad_enabled", "torch.autograd.set_grad_enabled"})
@@ -53,8 +54,15 @@ def uncalled_context(dotted: str, node: ast.expr) -> Context | None:
     return Context(kind, node) if kind is not None and kind != "set_grad_enabled" else None
 
 
-def unseen_context(expression: ast.expr, value: Value) -> Context | None:
-    """What an unresolved context manager may be, if its name speaks of gradients or evaluation."""
+def unseen_context(expression: ast.expr, value: Value, body: list[ast.stmt]) -> Context | None:
+    """What an unresolved context manager may be, if its name speaks of gradients or evaluation.
+
+    Or if it is an ``ExitStack`` that ``no_grad()`` is put on, under whatever condition.
+    """
+    if isinstance(value, Object) and value.dotted in _STACKS:
+        text = "\n".join(map(ast.unparse, body))
+        is_put = "enter_context" in text and _GRADIENT_WORDS.search(text) is not None
+        return Context("maybe no_grad", expression) if is_put else None
     is_unresolved = isinstance(value, (Unknown, Object))
     if not is_unresolved or not _MAY_SWITCH_GRADIENTS.search(ast.unparse(expression)):
         return None

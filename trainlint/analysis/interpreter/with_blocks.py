@@ -39,7 +39,7 @@ def _with_items(
     value = evaluate(machine, item.context_expr)
     if isinstance(value, External):
         value = uncalled_context(value.dotted, item.context_expr) or value
-    value = unseen_context(item.context_expr, value) or value
+    value = unseen_context(item.context_expr, value, node.body) or value
     ended = False
 
     def body(entered: Value) -> None:

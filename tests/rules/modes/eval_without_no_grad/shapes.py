@@ -1,5 +1,7 @@
 """Evaluations that build graphs, and those that must, may, or do not."""
 
+from contextlib import ExitStack
+
 import torch
 from torch import nn
 from torch.nn import functional as F
@@ -247,3 +249,17 @@ def switched_inside_the_epochs(model, batches, held_out, optimizer):
         for x, y in held_out:
             right += (model(x).argmax(1) == y).sum()  # expect: eval-without-no-grad
         print(right)
+
+
+def on_a_stack(model, loaders, optimizer):
+    for phase in ("train", "valid"):
+        model.train(phase == "train")
+        with ExitStack() as stack:
+            if phase == "valid":
+                stack.enter_context(torch.no_grad())
+            for x, y in loaders[phase]:
+                loss = F.cross_entropy(model(x), y)
+                if phase == "train":
+                    optimizer.zero_grad()
+                    loss.backward()
+                    optimizer.step()
