@@ -6,9 +6,14 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.evaluation_loops import evaluation_loop, evaluation_phase
+from trainlint.analysis.evaluation_loops import (
+    evaluation_loop,
+    evaluation_phase,
+    scores_held_out_data,
+)
 from trainlint.analysis.evaluations import (
     EVALUATES,
+    KEEPS_SCORES,
     MEASURES,
     SWITCHES_TO_EVALUATION,
     TRAINS_BY_FLAG,
@@ -100,6 +105,7 @@ class EvalMissing(Rule):
         | EVALUATES
         & (
             part_of_identifier("no_grad", "inference_mode", "set_grad_enabled")
+            | KEEPS_SCORES
             | text(".train(", '"train"', "'train'")
         )
     )
@@ -124,6 +130,7 @@ def _is_in_train_mode(found: ForwardPass, starts_here: bool) -> bool | None:
         or moment.switch is not None
         or evaluation_phase(found) is not None
         or (found.is_switched_off and is_mode_sensitive(found.model) is True)
+        or (is_mode_sensitive(found.model) is True and scores_held_out_data(loop))
     )
     return True if is_sure and is_meant and not _is_on_purpose(found) else None
 

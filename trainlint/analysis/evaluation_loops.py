@@ -94,6 +94,12 @@ def evaluation_phase(found: ForwardPass) -> str | None:
     return None
 
 
+def scores_held_out_data(loop: Loop) -> bool:
+    """Whether a loop walks data that is named after an evaluation, and counts what is right."""
+    is_held_out = any(map(sounds_like_evaluation, names_of_iterated(loop)))
+    return is_held_out and _keeps_score(loop)
+
+
 def trains(loop: Loop) -> bool:
     """Whether a loop takes gradients or training steps."""
     return _has(loop, _TRAINS)
@@ -123,9 +129,12 @@ def _measures(loop: Loop, function: str, found: ForwardPass) -> bool:
     is_quiet = found.moment.gradients is False and (
         not sounds_like_training(function) or not _is_trained_on(loop, found)
     )
-    return is_quiet and bool(
-        KEEPS_SCORE.search(loop.file.segment(loop.file.index.statement(loop.node)))
-    )
+    return is_quiet and _keeps_score(loop)
+
+
+def _keeps_score(loop: Loop) -> bool:
+    text = loop.file.segment(loop.file.index.statement(loop.node))
+    return KEEPS_SCORE.search(text) is not None
 
 
 def _is_trained_on(loop: Loop, found: ForwardPass) -> bool:

@@ -45,12 +45,15 @@ EVALUATES = (
 
 Where neither does, the file evaluates at most for others, and then their calls are judged.
 """
+KEEPS_SCORES = part_of_identifier("correct", "acc", "loss", "argmax") & in_block(
+    rb"(?:for|while)\b", KEEPS_SCORE.pattern.encode()
+)
+"""A loop counts what is right, or adds up losses."""
 MEASURES = (
     identifier("for")
     & part_of_identifier("no_grad", "inference_mode")
     & (
-        part_of_identifier("correct", "acc", "loss", "argmax")
-        & in_block(rb"(?:for|while)\b", KEEPS_SCORE.pattern.encode())
+        KEEPS_SCORES
         | identifier_like(_WORD) & pattern(rb"[(\[][^\n]*?\bfor\b[^\n]*?\bin[ \t]+[\w.]*?" + _WORD)
     )
 )

@@ -50,9 +50,20 @@ def scheduler_steps(file: FileModel) -> Iterator[SchedulerStep]:
 
     A call that may reach several schedulers is one step of any of them.
     """
-    for run, _ in contexts(file, lambda run: bool(_by_call(run, file))):
+    for run, _ in contexts(file, lambda run: _may_step(run, file)):
         for call, found in _by_call(run, file).items():
             yield from _scheduler_step(run, call, found)
+
+
+def _may_step(run: Run, file: FileModel) -> bool:
+    """Whether a scheduler steps in the run, or something that only a caller may know to be one."""
+    return any(
+        event.file is file
+        and isinstance(event.node, ast.Call)
+        and isinstance(event.node.func, ast.Attribute)
+        and event.node.func.attr == "step"
+        for event in events(run.trace, EventKind.SCHEDULER_STEP, EventKind.OPAQUE)
+    )
 
 
 def _by_call(run: Run, file: FileModel) -> dict[ast.Call, list[Event]]:
@@ -89,13 +100,13 @@ def optimizer_step_after(step: SchedulerStep) -> Event | None:
     everything = list(events(step.run.trace))
     here = everything.index(step.event)
     inside = set(steps(step.loops[-1].body))
-    if any(_may_step(step, event, is_inside=event in inside) for event in everything[:here]):
+    if any(_may_come_first(step, event, is_inside=event in inside) for event in everything[:here]):
         return None
     taken = (event for event in everything[here:] if event.kind is EventKind.STEP)
     return next((event for event in taken if event in inside and step.is_of(event.target)), None)
 
 
-def _may_step(step: SchedulerStep, event: Event, *, is_inside: bool) -> bool:
+def _may_come_first(step: SchedulerStep, event: Event, *, is_inside: bool) -> bool:
     """Whether an event that comes first may be a step of the scheduler's optimizer."""
     if event.kind is EventKind.STEP:
         return step.is_of(event.target) or not isinstance(event.target, Object)
