@@ -76,6 +76,14 @@ def test_frozen_stages_do_not_move(strategy: str, tmp_path: Path) -> None:
     assert all(torch.equal(first[name], last[name]) for name in first if "running" in name)
 
 
+def test_the_new_task_has_pictures_that_pretraining_never_saw(transfer: Any) -> None:
+    (seen, _), (new, _) = transfer.load_source_and_target()
+    assert len(seen) + len(new) == 1797
+    assert not {picture.numpy().tobytes() for picture in seen} & {
+        picture.numpy().tobytes() for picture in new
+    }
+
+
 def test_merged_equals_adapted(lora: Any) -> None:
     torch.manual_seed(0)
     model = lora.SmallViT()

@@ -20,6 +20,14 @@ def recipe() -> Any:
     return load(RECIPE)
 
 
+@pytest.fixture(scope="module")
+def plain(tmp_path_factory: pytest.TempPathFactory) -> list[float]:
+    """The losses of a short run without any option."""
+    out = tmp_path_factory.mktemp("plain")
+    finish(RECIPE, out, *SHORT)
+    return list(losses(out).values())
+
+
 def test_the_last_window_is_whatever_is_left(recipe: Any) -> None:
     assert list(recipe.windows(range(5), 2)) == [[0, 1], [2, 3], [4]]
     assert list(recipe.windows(range(1), 4)) == [[0]]
@@ -39,26 +47,36 @@ def test_how_a_step_is_cut_does_not_matter(tmp_path: Path) -> None:
     assert list(eight.values()) == pytest.approx(list(one.values()), rel=1e-4)
 
 
-def test_checkpointed_activations_give_the_same_losses(tmp_path: Path) -> None:
-    finish(RECIPE, tmp_path / "kept", *SHORT)
-    finish(RECIPE, tmp_path / "again", *SHORT, "--checkpoint-activations")
-    assert losses(tmp_path / "again") == losses(tmp_path / "kept")
+def test_checkpointed_activations_give_the_same_losses(plain: list[float], tmp_path: Path) -> None:
+    finish(RECIPE, tmp_path, *SHORT, "--checkpoint-activations")
+    assert list(losses(tmp_path).values()) == plain
 
 
-def test_fused_steps_like_plain(tmp_path: Path) -> None:
-    finish(RECIPE, tmp_path / "plain", *SHORT)
-    finish(RECIPE, tmp_path / "fused", *SHORT, "--optimizer=fused")
-    plain, fused = losses(tmp_path / "plain"), losses(tmp_path / "fused")
-    assert list(fused.values()) == pytest.approx(list(plain.values()), rel=1e-4)
+def test_fused_steps_like_plain(plain: list[float], tmp_path: Path) -> None:
+    finish(RECIPE, tmp_path, *SHORT, "--optimizer=fused")
+    assert list(losses(tmp_path).values()) == pytest.approx(plain, rel=1e-4)
+
+
+def test_adafactor_keeps_next_to_nothing(recipe: Any) -> None:
+    settings = recipe.Settings(optimizer="adafactor")
+    model = recipe.GPT(settings)
+    optimizer = recipe.build_optimizer(model, settings)
+    model(torch.zeros(2, 8, dtype=torch.long)).sum().backward()
+    optimizer.step()
+    kept = sum(
+        value.numel()
+        for state in optimizer.state.values()
+        for value in state.values()
+        if isinstance(value, torch.Tensor)
+    )
+    assert kept < 0.05 * sum(p.numel() for p in model.parameters())
 
 
 @pytest.mark.parametrize("amp", ["bf16", "fp16"])
-def test_half_precision_stays_close(amp: str, tmp_path: Path) -> None:
-    finish(RECIPE, tmp_path / "full", *SHORT)
-    finish(RECIPE, tmp_path / amp, *SHORT, f"--amp={amp}")
-    full, half = losses(tmp_path / "full"), losses(tmp_path / amp)
-    assert list(half.values()) == pytest.approx(list(full.values()), rel=0.02)
-    scales = {float(value) for _, name, value in rows(tmp_path / amp) if name == "scale"}
+def test_half_precision_stays_close(amp: str, plain: list[float], tmp_path: Path) -> None:
+    finish(RECIPE, tmp_path, *SHORT, f"--amp={amp}")
+    assert list(losses(tmp_path).values()) == pytest.approx(plain, rel=0.02)
+    scales = {float(value) for _, name, value in rows(tmp_path) if name == "scale"}
     assert scales == ({1.0} if amp == "bf16" else {65536.0})
 
 

@@ -75,6 +75,17 @@ def test_under_torchrun(recipe: str, tmp_path: Path) -> None:
     assert re.search(r"^ranks: +2$", process.stdout, flags=re.MULTILINE)
 
 
+def test_no_layer_for_gpus_alone_on_a_cpu() -> None:
+    module = load("scale/ddp.py")
+
+    def layers(device: str) -> set[str]:
+        model = module.build_model(module.Settings(data="photos", device=device), classes=3)
+        return {type(layer).__name__ for layer in model.modules()}
+
+    assert "SyncBatchNorm" in layers("cuda")
+    assert "SyncBatchNorm" not in layers("cpu")
+
+
 @pytest.mark.parametrize("recipe", RECIPES)
 def test_learning_rates_follow_the_batch(recipe: str) -> None:
     module = load(recipe)
