@@ -16,6 +16,7 @@ from trainlint.analysis.values import Constant, Instance, Value, elements
 
 _LEARNS = frozenset({EventKind.BACKWARD, EventKind.GRADIENT, EventKind.STEP})
 _TRAINS = _LEARNS | {EventKind.ZERO_GRAD}
+_MEASURED = frozenset({EventKind.LOSS})
 _FLAG = re.compile(
     r"train|learn|update|optim|^opts?$|eval|valid|test|infer|phase|mode|split|stage|backward|grad",
     re.IGNORECASE,
@@ -33,7 +34,7 @@ def evaluation_loop(found: ForwardPass) -> Loop | None:
     for loop in reversed(found.moment.loops):
         if _has(loop, _LEARNS if phase else _TRAINS):
             return None
-        if _walks_batches(loop) or _feeds(loop, found.event):
+        if _walks_batches(loop) or _feeds(loop, found.event) or _slices(loop, found.event):
             is_switched_off = found.is_switched_off and not _sounds_like_training(loop)
             return loop if phase or is_switched_off or _sounds_right(loop, found) else None
     return None
@@ -166,6 +167,39 @@ def _target(node: ast.AST) -> ast.expr | None:
     if isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp)):
         return node.generators[-1].target
     return node.target if isinstance(node, (ast.For, ast.AsyncFor)) else None
+
+
+def _slices(loop: Loop, forward: Event) -> bool:
+    """Whether a loop over positions cuts each batch out of the data, and measures.
+
+    ``for i in range(0, len(data), size): model(data[i : i + size])``, or a helper that gets ``i``.
+    """
+    node, given = loop.node, forward.node
+    if not isinstance(node, ast.For) or not isinstance(given, ast.Call):
+        return False
+    if loop.file is not forward.file or not isinstance(node.target, ast.Name):
+        return False
+    is_counted = isinstance(node.iter, ast.Call) and ast.unparse(node.iter.func).endswith("range")
+    measures = _has(loop, _MEASURED) or KEEPS_SCORE.search(loop.file.segment(node))
+    if not is_counted or not measures:
+        return False
+    position = node.target.id
+    cut = {
+        target.id
+        for statement in node.body
+        if isinstance(statement, ast.Assign) and _reads(statement.value, {position})
+        for part in statement.targets
+        for target in ast.walk(part)
+        if isinstance(target, ast.Name)
+    }
+    return any(
+        _reads(item, cut) or (isinstance(item, ast.Subscript) and _reads(item.slice, {position}))
+        for item in given.args
+    )
+
+
+def _reads(expression: ast.expr, names: set[str]) -> bool:
+    return any(isinstance(node, ast.Name) and node.id in names for node in ast.walk(expression))
 
 
 def _is_batches(value: Value) -> bool:

@@ -20,8 +20,8 @@ from trainlint.analysis.knowledge.training import (
     speaks_of_training,
 )
 from trainlint.analysis.ownership import reachable
-from trainlint.analysis.trace import Call, Event, EventKind, Loop, Trace, parts, steps
-from trainlint.analysis.values import Group, Object, Value, elements, options
+from trainlint.analysis.trace import Call, Event, EventKind, Loop, Trace, events, parts, steps
+from trainlint.analysis.values import Group, Instance, Object, Value, elements, options
 
 _POSITIONS = {"dataset": 0, "batch_size": 1, "shuffle": 2, "sampler": 3, "batch_sampler": 4}
 _ORDER = frozenset({"shuffle", "sampler", "batch_sampler"})
@@ -160,7 +160,8 @@ def loaders_of(file: FileModel) -> Iterator[Loader]:
     """
     seen: set[ast.Call] = set()
     for run in file.runs:
-        own = list(_made(run, Walks(run), run.trace, ()))
+        walks = Walks(run)
+        own = list(_made(run, walks, run.trace, ()))
         seen |= {loader.call for loader in own}
         found = (callers(run) or []) if own else []
         outside = [other for other in found if not other.file.is_unit_test]
@@ -168,10 +169,26 @@ def loaders_of(file: FileModel) -> Iterator[Loader]:
             yield from _made(other, Walks(other), other.trace, ())
         if not outside:
             yield from own
+        if run.construction and not _is_made_elsewhere(file, run):
+            yield from _made(run, walks, run.construction, ())
     for constructor in _unseen_constructors(file, seen):
         for other in known_callers(Run(file, constructor, [], frozenset(), complete=True)):
             if not other.file.is_unit_test:
                 yield from _made(other, Walks(other), other.trace, ())
+
+
+def _is_made_elsewhere(file: FileModel, run: Run) -> bool:
+    """Whether code in sight makes an object of the class whose method starts the run."""
+    assert run.root is not None
+    assert run.root.owner is not None
+    constructor = run.root.owner.method("__init__")
+    made = (event.target for other in file.runs for event in events(other.trace, EventKind.NEW))
+    if constructor is None or any(
+        isinstance(item, Instance) and item.definition.method("__init__") is constructor
+        for item in made
+    ):
+        return True
+    return bool(known_callers(Run(file, constructor, [], frozenset(), complete=True)))
 
 
 def _unseen_constructors(file: FileModel, seen: set[ast.Call]) -> Iterator[FunctionDefinition]:

@@ -6,7 +6,7 @@ import ast
 import re
 from typing import TYPE_CHECKING
 
-from trainlint.analysis.knowledge.training import looks_like_loader
+from trainlint.analysis.knowledge.training import LOADER_CLASSES, looks_like_loader
 from trainlint.analysis.receivers import assigned_values, last_name
 from trainlint.analysis.values import Constant, Group, Instance, Object, Value
 
@@ -100,7 +100,7 @@ def _unit(file: FileModel, written: ast.expr | None, depth: int = 0) -> str | No
         return None
     if isinstance(written, ast.Call):
         if last_name(written.func) == "len" and len(written.args) == 1:
-            return BATCHES if looks_like_loader(last_name(written.args[0])) else None
+            return BATCHES if _is_loader(file, written.args[0]) else None
         is_cast = last_name(written.func) in ("int", "round", "ceil", "max", "min") and written.args
         return _unit(file, written.args[0], depth) if is_cast else None
     if isinstance(written, ast.BinOp):
@@ -113,6 +113,18 @@ def _unit(file: FileModel, written: ast.expr | None, depth: int = 0) -> str | No
     if len(assigned) == 1 and _unit(file, assigned[0], depth + 1) == BATCHES:
         return BATCHES
     return EPOCHS if _EPOCHS_NAME.search(last_name(written)) and len(assigned) <= 1 else None
+
+
+def _is_loader(file: FileModel, measured: ast.expr) -> bool:
+    """By its name, or because every value that is bound to it is a new loader."""
+    if looks_like_loader(last_name(measured)):
+        return True
+    is_bound = isinstance(measured, (ast.Name, ast.Attribute)) and measured in file.index.parents
+    made = list(assigned_values(file, measured)) if is_bound else []
+    return bool(made) and all(
+        isinstance(value, ast.Call) and file.qualified(value.func) in LOADER_CLASSES
+        for value in made
+    )
 
 
 def _key(item: ast.Subscript) -> str:

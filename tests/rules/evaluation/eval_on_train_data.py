@@ -189,3 +189,44 @@ def dry_run():
     train_loader = torch.utils.data.DataLoader(made_up, batch_size=4, shuffle=True)
     val_loader = torch.utils.data.DataLoader(made_up, batch_size=4)
     return train_loader, val_loader
+
+
+class NobodyHereMakesTheTrainer:
+    """What its constructor makes counts where one of its methods starts to train."""
+
+    def __init__(self, model, train_set, val_set):
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        self.train_data = DataLoader(train_set, batch_size=64, shuffle=True)
+        self.val_data = DataLoader(train_set, batch_size=64)  # expect: eval-on-train-data
+        self.test_data = DataLoader(val_set, batch_size=64)
+
+    def fit(self, epochs):
+        for _ in range(epochs):
+            for x, y in self.train_data:
+                self.optimizer.zero_grad()
+                torch.nn.functional.cross_entropy(self.model(x), y).backward()
+                self.optimizer.step()
+
+
+class MadeBelow:
+    def __init__(self, model, data, held_out):
+        self.model = model
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        self.train_data = DataLoader(data, batch_size=64, shuffle=True)
+        self.val_data = DataLoader(held_out, batch_size=64)
+
+    def fit(self):
+        for x, y in self.train_data:
+            self.optimizer.zero_grad()
+            torch.nn.functional.cross_entropy(self.model(x), y).backward()
+            self.optimizer.step()
+
+    def score(self):
+        self.model.eval()
+        with torch.no_grad():
+            return sum((self.model(x).argmax(1) == y).sum().item() for x, y in self.val_data)
+
+
+def two_parts(model, train_set, val_set):
+    return MadeBelow(model, train_set, val_set)

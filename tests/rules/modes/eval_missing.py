@@ -642,3 +642,33 @@ def measured_in_a_comprehension(model, batches, held_out, optimizer):
                 for x, y in held_out
             ]
         print(sum(right))
+
+
+def evaluate_slices(model, data, criterion, width):
+    model.train()
+    total_loss = 0.0
+    with torch.no_grad():
+        for start in range(0, data.size(0) - 1, width):
+            out, _ = model(data[start : start + width])  # expect: eval-missing
+            total_loss += criterion(out, data[start + 1 : start + 1 + width]).item()
+    return total_loss
+
+
+def evaluate_slices_from_a_helper(model, source, get_batch, criterion, width):
+    model.eval()
+    total_loss = 0.0
+    with torch.no_grad():
+        for start in range(0, source.size(0) - 1, width):
+            data, targets = get_batch(source, start)
+            out, _ = model(data)
+            total_loss += len(data) * criterion(out, targets).item()
+    return total_loss
+
+
+def evaluate_by_sampling(model, prompt, length):
+    """Text is written here, and nothing measured."""
+    with torch.no_grad():
+        for position in range(length):
+            out, _ = model(prompt[: position + 1])
+            prompt = torch.cat([prompt, out[-1:]])
+    return prompt

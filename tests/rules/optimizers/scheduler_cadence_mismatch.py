@@ -153,3 +153,18 @@ def epochs_from_batches(model, criterion, train_loader, args):
     for epoch in range(epochs):
         train_epoch(model, optimizer, criterion, train_loader)
         scheduler.step()
+
+
+def loader_under_a_short_name(model, criterion, train_set, val_set, epochs):
+    tl = torch.utils.data.DataLoader(train_set, batch_size=64, shuffle=True)
+    classes = sorted({y for _, y in val_set})
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    scheduler = CosineAnnealingLR(optimizer, T_max=len(tl))
+    by_class = CosineAnnealingLR(optimizer, T_max=len(classes))
+    for epoch in range(epochs):
+        for x, y in tl:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            optimizer.step()
+        scheduler.step()  # expect: scheduler-cadence-mismatch
+        by_class.step()

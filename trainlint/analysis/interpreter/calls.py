@@ -275,13 +275,13 @@ def _construct_later(
 
 
 def construct_symbolic(machine: Machine, instance: Instance) -> None:
-    """Run the constructor with unknown arguments, without leaving a trace."""
+    """Run the constructor with unknown arguments, in a trace of its own."""
     method = instance.definition.method("__init__")
     if method is None or method in machine.active:
         return
     environment = machine.symbolic_parameters(method, instance)
     closure = machine.module_environment(method.file)
-    with machine.muted():
+    with machine.recording(machine.construction_of(instance.definition)):
         run_body(machine, FunctionValue(method, instance, closure), environment, method.node)
 
 

@@ -43,11 +43,13 @@ class Frame:
 class Memory:
     """What the runs of one file share: module environments, and one object of each class.
 
+    ``constructions`` are the traces of the constructors that made those objects.
     ``budget`` is what is left for all of them, in expressions and statements evaluated.
     """
 
     modules: dict[FileModel, ModuleEnvironment] = field(default_factory=dict)
     instances: dict[ClassDefinition, Instance] = field(default_factory=dict)
+    constructions: dict[ClassDefinition, Trace] = field(default_factory=dict)
     definitions: dict[tuple[FileModel, str], Value] = field(default_factory=dict)
     budget: int = FILE_BUDGET
 
@@ -171,6 +173,10 @@ class Machine:
             self._memory.instances[definition] = instance
             construct_symbolic(self, instance)
         return self._memory.instances[definition]
+
+    def construction_of(self, definition: ClassDefinition) -> Trace:
+        """What the constructor does when the object of unknown arguments is made."""
+        return self._memory.constructions.setdefault(definition, [])
 
     def symbolic_parameters(
         self, function: FunctionDefinition, receiver: Value | None

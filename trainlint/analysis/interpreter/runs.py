@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.definitions import FunctionDefinition
@@ -24,8 +24,9 @@ class Run:
     """One way that code of the file is reached.
 
     ``root`` is the function that the run starts in, None for the module itself. ``entered`` are all
-    functions that ran in place. ``complete`` is False where the budget ran out. ``modes`` keeps
-    what was found out about train and eval mode, for the next rule that asks.
+    functions that ran in place. ``complete`` is False where the budget ran out. ``construction`` is
+    what the constructor did when the root is a method, whose object the run finds ready. ``modes``
+    keeps what was found out about train and eval mode, for the next rule that asks.
     """
 
     file: FileModel
@@ -33,6 +34,7 @@ class Run:
     trace: Trace
     entered: frozenset[FunctionDefinition]
     complete: bool
+    construction: Trace = field(default_factory=list)
     modes: list[object] | None = None
 
 
@@ -82,7 +84,11 @@ def _finished(
     file: FileModel, root: FunctionDefinition | None, machine: Machine, memory: Memory
 ) -> Run:
     memory.budget -= min(RUN_BUDGET, memory.budget) - max(machine.budget, 0)
-    return Run(file, root, machine.trace, frozenset(machine.entered), not machine.exhausted)
+    construction: Trace = []
+    if root is not None and root.owner is not None and not root.is_static:
+        construction = machine.construction_of(root.owner)
+    entered = frozenset(machine.entered)
+    return Run(file, root, machine.trace, entered, not machine.exhausted, construction)
 
 
 def _by_calls(file: FileModel) -> Iterator[FunctionDefinition]:
