@@ -210,35 +210,3 @@ def told_through_a_dict(model, train_set, val_set):
             optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
             optimizer.step()
-
-
-class NobodyHereMakesTheTrainer:
-    """The sampler of an object that one of its methods starts from."""
-
-    def __init__(self, model, dataset, rank):
-        self.model = nn.parallel.DistributedDataParallel(model.to(rank), device_ids=[rank])
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-        sampler = DistributedSampler(dataset)  # expect: sampler-set-epoch-missing
-        self.batches = DataLoader(dataset, batch_size=32, sampler=sampler)
-
-    def fit(self, epochs):
-        for _ in range(epochs):
-            for x, y in self.batches:
-                self.optimizer.zero_grad()
-                F.cross_entropy(self.model(x), y).backward()
-                self.optimizer.step()
-
-
-class NobodyHereMakesItAndItTells:
-    def __init__(self, model, dataset, rank):
-        self.model = nn.parallel.DistributedDataParallel(model.to(rank), device_ids=[rank])
-        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
-        self.batches = DataLoader(dataset, 32, sampler=DistributedSampler(dataset))
-
-    def fit(self, epochs):
-        for epoch in range(epochs):
-            self.batches.sampler.set_epoch(epoch)
-            for x, y in self.batches:
-                self.optimizer.zero_grad()
-                F.cross_entropy(self.model(x), y).backward()
-                self.optimizer.step()
