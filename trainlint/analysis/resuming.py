@@ -33,6 +33,7 @@ _IS_TOLD = re.compile(r"start_?epoch|\.epoch\b|start_?step|global_?step|offset")
 # Distributed checkpoints restore an optimizer by these.
 _STATE_DICTS = "torch.distributed.checkpoint.state_dict."
 _SETS_OPTIMIZER = (_STATE_DICTS + "set_optimizer_state_dict", _STATE_DICTS + "set_state_dict")
+_LOOKS_ONLY = frozenset({"load_state_dict", "print", "len", "isinstance"})
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -218,7 +219,7 @@ def _is_handed_on(file: FileModel, load: ast.Call, name: str) -> bool:
         is_argument = (
             isinstance(parent, (ast.Call, ast.keyword)) and getattr(parent, "func", None) is not use
         )
-        if is_argument and last_name(parent) not in ("load_state_dict", "print", "len"):  # type: ignore[arg-type]
+        if is_argument and last_name(parent) not in _LOOKS_ONLY:  # type: ignore[arg-type]
             return True
     return False
 
