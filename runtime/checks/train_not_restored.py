@@ -1,7 +1,8 @@
 """The model trains with dropout off and batch norm frozen.
 
 After an evaluation pass has called ``eval()``, nothing called ``train()`` again: FAIL. A model that
-is in evaluation mode from the first step on may be meant so, and is a warning.
+is in evaluation mode from the first step on may be meant so, and is a warning. A model that is in
+training mode itself, with layers in it that are not, has them frozen on purpose.
 
 Fix: call ``model.train()`` at the start of each training epoch.
 """
@@ -25,7 +26,7 @@ def check(evidence: Evidence) -> Iterator[Result]:
         return
     for root in sorted({c.root for c in calls}):
         own = [c for c in calls if c.root == root]
-        off = [c for c in own if not c.dropout_on and not c.norm_on]
+        off = [c for c in own if not c.training and not c.dropout_on and not c.norm_on]
         if not off:
             continue
         before = [c for c in own if c not in off and c.step < off[0].step]

@@ -9,6 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
+from trainlint.runtime.instruments.modules import under_transform
 from trainlint.runtime.patches import Patches
 from trainlint.runtime.places import user_place
 from trainlint.runtime.recorder import Recorder, guarded
@@ -88,7 +89,7 @@ class Initialisation:
 
     def _history(self, tensor: torch.Tensor) -> _History | None:
         """The record of a parameter, given it or an alias of its data."""
-        if tensor.is_meta or not tensor.numel():
+        if tensor.is_meta or not tensor.numel() or under_transform():
             return None
         if not isinstance(tensor, nn.Parameter):
             known = self._histories.get(self._by_pointer.get(tensor.data_ptr(), 0))

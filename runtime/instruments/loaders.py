@@ -17,7 +17,7 @@ from torch.utils.data.dataloader import _BaseDataLoaderIter
 
 from trainlint.runtime.instruments.modules import Modules
 from trainlint.runtime.instruments.optimizers import Optimizers
-from trainlint.runtime.instruments.tensors import fingerprint, tensors_in
+from trainlint.runtime.instruments.tensors import batched_in, fingerprint, tensors_in
 from trainlint.runtime.patches import Patches
 from trainlint.runtime.places import is_user_file
 from trainlint.runtime.recorder import Recorder, guarded
@@ -167,7 +167,8 @@ class Loaders:
         if facts.batches > LOOKED_BATCHES:
             return
         tensors = [t for t in tensors_in(batch) if t.dim() >= 1 and t.numel()]
-        facts.leading.append([t.shape[0] for t in tensors])
+        batched = batched_in(batch, facts.batch_size)
+        facts.leading.append([t.shape[0] for t in batched if t.dim() and t.numel()])
         if not tensors:
             return
         largest = max(tensors, key=lambda t: t.numel())

@@ -54,6 +54,18 @@ def tensors_in(value: Any, depth: int = 3) -> Iterator[torch.Tensor]:
             yield from tensors_in(getattr(value, name, None), depth - 1)
 
 
+def batched_in(batch: Any, size: int | None, depth: int = 3) -> Iterator[torch.Tensor]:
+    """The tensors of a batch that hold all of its samples, not one of a list of single samples."""
+    if isinstance(batch, torch.Tensor):
+        yield batch
+    elif depth and isinstance(batch, Mapping):
+        for item in batch.values():
+            yield from batched_in(item, size, depth - 1)
+    elif depth and isinstance(batch, (list, tuple)) and len(batch) != size:
+        for item in batch:
+            yield from batched_in(item, size, depth - 1)
+
+
 def map_tensors(value: Any, change: Any, depth: int = 4) -> Any:
     """A nested batch with every tensor replaced by ``change(tensor)``."""
     if isinstance(value, torch.Tensor):

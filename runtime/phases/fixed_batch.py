@@ -19,7 +19,7 @@ from torch.optim import Optimizer, lr_scheduler
 
 from trainlint.runtime.instruments.loaders import Loaders
 from trainlint.runtime.instruments.losses import Losses
-from trainlint.runtime.instruments.modules import Modules, in_backward
+from trainlint.runtime.instruments.modules import Modules, in_backward, under_transform
 from trainlint.runtime.instruments.optimizers import Optimizers
 from trainlint.runtime.instruments.protocol import CallOrder
 from trainlint.runtime.instruments.tensors import map_tensors, tensors_in
@@ -85,7 +85,7 @@ class FixedBatch:
 
     def _make_call(self, original: Any) -> Any:
         def call(module: nn.Module, *args: Any, **kwargs: Any) -> Any:
-            if not self.modules.stack and torch.is_grad_enabled() and not in_backward():
+            if self._is_outermost() and torch.is_grad_enabled() and not in_backward():
                 replaced = self._replaced(module, (args, kwargs))
                 if replaced is not None:
                     args, kwargs = replaced
@@ -102,6 +102,10 @@ class FixedBatch:
             self._batch = map_tensors(batch, lambda t: t.clone())
             return batch
         return map_tensors(self._batch, lambda t: t.clone())
+
+    def _is_outermost(self) -> bool:
+        """Whether a call is the script's own, with values that can be held."""
+        return not self.modules.stack and not under_transform()
 
     @guarded
     def _replaced(self, module: nn.Module, given: Call) -> Call | None:

@@ -172,6 +172,13 @@ def test_mode_lost_after_evaluation() -> None:
     assert levels(trace)["train-not-restored"] is Level.WARN
 
 
+def test_layers_frozen_in_a_model_that_trains_are_meant_so() -> None:
+    trace = healthy()
+    trace.calls = [_call(0, True), _call(1, False)]
+    trace.calls[1].training = True
+    assert levels(trace) == {}
+
+
 def test_evaluation_in_training_mode() -> None:
     trace = healthy()
     trace.passes = [LoaderPass(0, HERE, 0, "D", 0, 0, backwards=8, batches=8)]

@@ -239,7 +239,7 @@ model = nn.Sequential(nn.LazyLinear(8), nn.LazyBatchNorm1d(), nn.ReLU(),
                       parametrizations.weight_norm(nn.Linear(8, 8)), nn.LazyLinear(3))
 with torch.no_grad():
     model(x)
-optimizer = torch.optim.RAdam(model.parameters(), 1e-3)
+optimizer = torch.optim.Adam(model.parameters(), 1e-2)
 for _ in range(40): step()
 """
 
@@ -253,6 +253,42 @@ for _ in range(20):
         m.eval()
         with torch.no_grad(): m(x)
     model.train()
+"""
+
+ENSEMBLE = """
+from torch.func import functional_call, stack_module_state, vmap
+state = stack_module_state([nn.Linear(4, 3) for _ in range(3)])[0]
+bare = nn.Linear(4, 3, device="meta")
+each = vmap(lambda params, x: functional_call(bare, params, (x,)), (0, None))
+optimizer = torch.optim.Adam(state.values(), 1e-2)
+for _ in range(40):
+    optimizer.zero_grad()
+    each(state, x).sub(nn.functional.one_hot(y)).square().mean().backward()
+    optimizer.step()
+"""
+
+DETECTION = """
+from torch.utils.data import DataLoader
+rows = torch.randn(80, 4)
+data = [(r.expand(4 + i % 3, 4), {"boxes": r, "labels": torch.ones(1)}) for i, r in enumerate(rows)]
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.norm, self.head = nn.Linear(4, 8), nn.BatchNorm1d(8), nn.Linear(8, 4)
+    def train(self, mode=True):
+        super().train(mode)
+        self.norm.eval()
+        return self
+    def forward(self, images, targets):
+        boxes = self.head(self.norm(torch.stack([self.body(i).mean(0) for i in images])))
+        return {"boxes": nn.functional.l1_loss(boxes, torch.stack([t["boxes"] for t in targets]))}
+model = Net().train()
+optimizer = torch.optim.Adam(model.parameters(), 1e-3)
+for _ in range(9):
+    for images, targets in DataLoader(data, 4, shuffle=True, collate_fn=lambda b: tuple(zip(*b))):
+        optimizer.zero_grad()
+        sum(model(images, targets).values()).backward()
+        optimizer.step()
 """
 
 UNUSUAL = {
@@ -276,13 +312,17 @@ UNUSUAL = {
     "nested": NESTED,
     "lazy": LAZY,
     "averaged": AVERAGED,
+    "ensemble": ENSEMBLE,
+    "detection": DETECTION,
 }
 
 
 @pytest.mark.parametrize("name", UNUSUAL)
-def test_unusual_but_right_programs_have_no_fail(name: str, tmp_path: Path) -> None:
+def test_unusual_but_right_programs_are_left_alone(name: str, tmp_path: Path) -> None:
     code, report = probe_json(tmp_path, "--steps", "4", str(write(tmp_path, LOOP + UNUSUAL[name])))
-    assert [f for f in report["findings"] if f["level"] == "fail"] == []
+    found = {f["rule"] for f in report["findings"] if f["level"] != "note"}
+    # So large a scale really overflows at most steps.
+    assert found == ({"scaler-skips-steps"} if name == "scaler-skips" else set())
     assert (code, report["instrument_errors"]) == (0, [])
     assert any("torch.compile" in note for note in report["notes"]) == (name == "compiled")
 
