@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from trainlint.analysis.knowledge.training import sounds_like_evaluation, sounds_like_training
 from trainlint.analysis.loop_names import iterated, names_of_iterated
-from trainlint.analysis.protocols.modes import ForwardPass
+from trainlint.analysis.protocols.modes import EVAL, ForwardPass
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Call, Event, EventKind, Loop, steps
 from trainlint.analysis.values import Constant, Instance, Value, elements
@@ -32,7 +32,8 @@ def evaluation_loop(found: ForwardPass) -> Loop | None:
     """The loop over batches that a forward pass evaluates in; None where it is none."""
     phase = evaluation_phase(found)
     for loop in reversed(found.moment.loops):
-        if _has(loop, _LEARNS if phase else _TRAINS):
+        clears_for_nothing = phase is not None or found.moment.mode == EVAL
+        if _has(loop, _LEARNS if clears_for_nothing else _TRAINS):
             return None
         if _walks_batches(loop) or _feeds(loop, found.event) or _slices(loop, found.event):
             is_switched_off = found.is_switched_off and not _sounds_like_training(loop)
