@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.knowledge import modules
+from trainlint.analysis.protocols.discarded import is_discarded
 from trainlint.analysis.structure import layers
 from trainlint.analysis.trace import Call, Event, EventKind, around, events
 from trainlint.analysis.values import Instance, Object, Tensor, Value, elements
@@ -51,7 +52,8 @@ def bypasses(run: Run) -> Iterator[Bypass]:
                 continue
             if _goes_around(same, inside) or _says_so(forward, backward, inside):
                 node, file = _outermost_call(run, forward, wrapper)
-                if not _may_call_wrapper(order, node):
+                is_trained = not is_discarded(run, backward, wrapper)
+                if is_trained and not _may_call_wrapper(order, node):
                     yield Bypass(wrapper, node, file, backward)
 
 

@@ -166,3 +166,53 @@ def start(parser):
         torch.multiprocessing.spawn(main_of_one_or_many, args=(args,), nprocs=args.gpus)
     else:
         main_of_one_or_many(0, args)
+
+
+def heat_maps(model, loader):
+    model.eval()
+    maps = []
+    for x, y in loader:
+        features = model.encode(x)
+        features.retain_grad()
+        score = model.head(features)[:, 1].sum()
+        model.zero_grad()
+        score.backward()
+        maps.append(features.grad.clamp(min=0))
+    return maps
+
+
+def trained_epoch(model, loader, optimizer):
+    model.train()
+    for x, y in loader:
+        loss = F.cross_entropy(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+
+
+def heat_maps_after_each_epoch(rank, loader, epochs):
+    inner = Net().to(rank)
+    model = DDP(inner, device_ids=[rank])
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for _ in range(epochs):
+        trained_epoch(model, loader, optimizer)
+        heat_maps(inner, loader)
+
+
+def regularized(model, loader):
+    for x, y in loader:
+        penalty = model.encode(x).pow(2).mean()  # expect: ddp-bypass-forward
+        penalty.backward()
+
+
+def gradients_of_two(rank, loader, epochs):
+    inner = Net().to(rank)
+    model = DDP(inner, device_ids=[rank])
+    other = Net().to(rank)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    others = torch.optim.SGD(other.parameters(), lr=0.1)
+    for _ in range(epochs):
+        trained_epoch(model, loader, optimizer)
+        regularized(inner, loader)
+        others.zero_grad()
+        optimizer.step()
