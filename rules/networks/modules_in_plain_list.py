@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
 from trainlint.analysis.plain_lists import ModuleCollection, unregistered_modules
+from trainlint.analysis.receivers import last_name
 from trainlint.analysis.spelling import spelled
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
@@ -117,7 +118,9 @@ class ModulesInPlainList(Rule):
                         yield self._report(file, collection)
 
     def _report(self, file: FileModel, collection: ModuleCollection) -> Report:
-        kind = "dict" if isinstance(collection.value, (ast.Dict, ast.DictComp)) else "list"
+        is_dict = isinstance(collection.value, (ast.Dict, ast.DictComp))
+        is_dict = is_dict or last_name(collection.value) in ("dict", "OrderedDict")
+        kind = "dict" if is_dict else "list"
         return self.report(
             collection.value,
             f"the modules in `self.{collection.name}` are in a plain {kind}: "

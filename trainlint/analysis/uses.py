@@ -28,6 +28,9 @@ _ONLY_READ = frozenset(
         "bool",
     }
 )
+# What these return holds the same elements.
+_COPYING = frozenset({"enumerate", "iter", "list", "reversed", "tuple", "zip"})
+_COPYING_METHODS = frozenset({"copy", "items", "values"})
 
 
 @dataclass(frozen=True)
@@ -71,11 +74,31 @@ def _use(file: FileModel, node: ast.expr) -> Use:
     if isinstance(parent, ast.Attribute):
         call = file.index.parents.get(parent)
         if isinstance(call, ast.Call) and call.func is parent:
-            return Use(node, call, False)
+            return Use(node, call, parent.attr in _COPYING_METHODS and _escapes(file, call))
         return Use(node, None, parent.attr in ("append", "extend", "insert"))
     if isinstance(parent, ast.Subscript) and isinstance(parent.ctx, ast.Load):
         return Use(node, None, _is_kept(file, parent))
-    return Use(node, None, _hands_on(node, parent) or _is_kept(file, node))
+    return Use(node, None, _escapes(file, node))
+
+
+def _escapes(file: FileModel, node: ast.expr) -> bool:
+    """Whether a collection, or a copy made of it at once, is handed on or gets another name."""
+    parent = file.index.parents.get(node)
+    copy = _copy(file, node, parent)
+    if copy is not None:
+        return _escapes(file, copy)
+    return _hands_on(node, parent) or _is_kept(file, node)
+
+
+def _copy(file: FileModel, node: ast.expr, parent: ast.AST | None) -> ast.expr | None:
+    """``list(layers)``, ``[layer for layer in layers]``: another collection of the elements."""
+    if isinstance(parent, ast.Call) and node in parent.args:
+        return parent if last_name(parent.func) in _COPYING else None
+    if isinstance(parent, ast.comprehension) and parent.iter is node:
+        made = file.index.parents.get(parent)
+        if isinstance(made, (ast.ListComp, ast.GeneratorExp)) and isinstance(made.elt, ast.Name):
+            return made
+    return None
 
 
 def _hands_on(node: ast.expr, parent: ast.AST | None) -> bool:

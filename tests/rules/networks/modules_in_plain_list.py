@@ -1,5 +1,7 @@
 """Networks that keep their layers in lists and dicts of several kinds."""
 
+from collections import OrderedDict
+
 import torch
 import torchvision
 from torch import nn
@@ -169,3 +171,47 @@ class PutIntoModuleDict(nn.Module):
 
     def forward(self, x):
         return {task: head(x) for task, head in self.heads.items()}
+
+
+class FoundByKeyAndRegistered(nn.Module):
+    def __init__(self, scales):
+        super().__init__()
+        self.convolutions = OrderedDict()
+        for scale in range(scales):
+            self.convolutions[("up", scale)] = nn.Conv2d(8, 8, 3)
+        self.decoder = nn.ModuleList(list(self.convolutions.values()))
+
+    def forward(self, x):
+        return self.convolutions[("up", 0)](x)
+
+
+class RegisteredByComprehension(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.layers = [nn.Linear(8, 8) for _ in range(depth)]
+        self.registered = nn.ModuleList([layer for layer in self.layers])
+
+    def forward(self, x):
+        for layer in self.layers:
+            x = layer(x)
+        return x
+
+
+class RegisteredAsCopy(nn.Module):
+    def __init__(self, depth):
+        super().__init__()
+        self.layers = [nn.Linear(8, 8) for _ in range(depth)]
+        self.body = nn.Sequential(*tuple(self.layers))
+
+
+class FoundByKeyAlone(nn.Module):
+    def __init__(self, scales):
+        super().__init__()
+        self.convolutions = OrderedDict()  # expect: modules-in-plain-list
+        for scale in range(scales):
+            self.convolutions[("up", scale)] = nn.Conv2d(8, 8, 3)
+
+    def forward(self, x):
+        for _, convolution in enumerate(list(self.convolutions.values())):
+            x = convolution(x)
+        return x
