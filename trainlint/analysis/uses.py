@@ -92,12 +92,16 @@ def _escapes(file: FileModel, node: ast.expr) -> bool:
 
 def _copy(file: FileModel, node: ast.expr, parent: ast.AST | None) -> ast.expr | None:
     """``list(layers)``, ``[layer for layer in layers]``: another collection of the elements."""
+    if isinstance(parent, ast.Dict):
+        return parent
     if isinstance(parent, ast.Call) and node in parent.args:
         return parent if last_name(parent.func) in _COPYING else None
     if isinstance(parent, ast.comprehension) and parent.iter is node:
         made = file.index.parents.get(parent)
-        if isinstance(made, (ast.ListComp, ast.GeneratorExp)) and isinstance(made.elt, ast.Name):
-            return made
+        if isinstance(made, (ast.ListComp, ast.GeneratorExp)):
+            return made if isinstance(made.elt, ast.Name) else None
+        if isinstance(made, ast.DictComp):
+            return made if isinstance(made.value, ast.Name) else None
     return None
 
 

@@ -215,3 +215,19 @@ class FoundByKeyAlone(nn.Module):
         for _, convolution in enumerate(list(self.convolutions.values())):
             x = convolution(x)
         return x
+
+
+class RegisteredInTheEnd(nn.Module):
+    def __init__(self, levels):
+        super().__init__()
+        self.decoder = {}
+        for level in range(levels):
+            self.decoder[f"up{level}"] = nn.Conv2d(8, 8, 3)
+        self.decoder = nn.ModuleDict({k: v for k, v in reversed(self.decoder.items())})
+
+
+class RegisteredWithOthers(nn.Module):
+    def __init__(self, tasks):
+        super().__init__()
+        self.heads = {task: nn.Linear(8, 1) for task in tasks}
+        self.all_heads = nn.ModuleDict({**self.heads, "all": nn.Linear(8, 8)})
