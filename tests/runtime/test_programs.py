@@ -42,3 +42,10 @@ def test_a_clean_program_is_left_alone(case: Case) -> None:
     outcome = run(case, {}, cold=False)
     assert outcome.clean, outcome
     assert outcome.warns == []
+
+
+@pytest.mark.parametrize("case", clean_programs.reference_trainers(), ids=lambda c: c.name)
+def test_a_recipe_gets_no_fail_and_no_warning(case: Case) -> None:
+    outcome = run(case, {}, cold=False)
+    assert outcome.clean, outcome
+    assert outcome.warns == []
