@@ -101,17 +101,21 @@ def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:
 
 
 def _is_switched_here(found: ForwardPass) -> bool:
-    """Whether ``eval()`` stands in the same function, and no loop entered since trains."""
+    """Whether ``eval()`` stands in the same function, and no loop there trains.
+
+    A loop that trains and switches on its laps has to have another one for the evaluation.
+    """
     moment, file = found.moment, found.event.file
     if moment.mode != EVAL or moment.switch is None or moment.switched_in != moment.calls:
         return False
     function = file.index.enclosing_function(found.event.node)
     own_loops = [
         loop
-        for loop in moment.loops[moment.loops_at_switch :]
+        for loop in moment.loops
         if loop.file is file and file.index.enclosing_function(loop.node) is function
     ]
-    return not any(trains(loop) for loop in own_loops)
+    since = [loop for loop in own_loops if loop in moment.loops[moment.loops_at_switch :]]
+    return not any(trains(loop) for loop in since or own_loops)
 
 
 def _message(blame: Blame) -> str:

@@ -272,3 +272,14 @@ def clears_what_it_never_computes(model, test_loader):
         model.zero_grad()
         right += (model(x).argmax(1) == y).sum()  # expect: eval-without-no-grad
     return right
+
+
+def drawn_now_and_then(model, loader, optimizer, shown, draw):
+    for step, (x, y) in enumerate(loader):
+        optimizer.zero_grad()
+        F.mse_loss(model(x), y).backward()
+        optimizer.step()
+        if step % 100 == 0:
+            model.eval()
+            draw(model(shown))
+            model.train()
