@@ -123,7 +123,7 @@ def squashed_inputs(
 
 def _depends_on_caller(run: Run, found: list[LossCall]) -> bool:
     """Whether the run uses a loss or a network that only its callers know."""
-    if any(call.input_activation is None for call in found):
+    if any(call.file is run.file and call.input_activation is None for call in found):
         return True
     return any(_is_unknown_loss(event) for event in _events(run.trace))
 
