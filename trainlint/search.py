@@ -10,6 +10,8 @@ from trainlint.discovery import FileStat, python_files_below
 _BETWEEN = bytes(byte for byte in range(0x80) if not (chr(byte).isalnum() or chr(byte) == "_"))
 """The bytes that cannot be part of an identifier."""
 
+_IMPORT = re.compile(rb"^[ \t]*(?:from|import)\b(?:[^\n(#]*\([^)]*\)|[^\n#]*)", re.MULTILINE)
+_IDENTIFIER = re.compile(rb"[^\W\d]\w*")
 _MAX_FILES = 5_000
 _MAX_BYTES = 500_000
 
@@ -52,6 +54,11 @@ def heirs_in(data: bytes, name: str) -> list[str]:
     """The classes defined in a file that list a class of this name among their bases."""
     bases = rb"class[ \t]+(\w+)[ \t]*\([^)]*\b" + name.encode() + rb"\b"
     return [heir.decode() for heir in re.findall(bases, data)]
+
+
+def imported_words(data: bytes) -> set[bytes]:
+    """Every identifier of a file's import statements: modules, packages and what is taken."""
+    return {word for line in _IMPORT.findall(data) for word in _IDENTIFIER.findall(line)}
 
 
 def holds_identifier(data: bytes, identifier: bytes) -> bool:

@@ -111,14 +111,15 @@ def _share_a_loop(file: FileModel, step: ast.Call, update: ast.Call) -> bool:
 def _is_before_step(
     file: FileModel, update: ast.Call, step: ast.Call, steps: list[ast.Call]
 ) -> bool:
-    """Backward, update, step; and no other step has come before."""
+    """Backward, perhaps of several micro-batches, update, step; and no other step came before."""
+    loop = innermost_loop(file, step)
     return (
         runs_before(file, update, step)
         and not any(runs_before(file, other, update) for other in steps)
         and any(
             last_name(call) == "backward"
             and runs_before(file, call, update)
-            and innermost_loop(file, call) is innermost_loop(file, step)
+            and (innermost_loop(file, call) is loop or (loop and file.index.holds(loop, call)))
             for call in file.nodes(ast.Call)
         )
     )

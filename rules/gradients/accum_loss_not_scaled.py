@@ -26,7 +26,7 @@ class AccumLossNotScaled(Rule):
 
     ## What it does
     Reports a backward pass on every lap of a loop that steps on each k-th lap, where nothing in the
-    project divides by `k`: neither the loss, nor the gradients, nor the learning rate.
+    files around divides by `k`: neither the loss, nor the gradients, nor the learning rate.
 
     ## Why is this bad?
     Gradients add up to k times those of one large batch. With SGD the learning rate is multiplied
@@ -88,7 +88,8 @@ class AccumLossNotScaled(Rule):
             for window in windows(file)
             if window.is_accumulation and window.cleared_each_lap() is None
         ]
-        for window in (*accumulated, *micro_batches(file)):
+        accumulated += [batches for batches in micro_batches(file) if batches.cleared is None]
+        for window in accumulated:
             if _is_normalised(window) or _divides_elsewhere(window):
                 continue
             first = window.backwards[0]
@@ -100,8 +101,6 @@ class AccumLossNotScaled(Rule):
 
 def _is_normalised(window: Window | MicroBatches) -> bool:
     """Whether the loss is divided, or multiplied by some scale, or else its gradients are."""
-    if _SUMS.search(window.file.source.text):
-        return True
     for backward in window.backwards:
         expression = loss_expression(backward) if backward.file is window.file else None
         if expression is None:
@@ -117,6 +116,8 @@ def _is_normalised(window: Window | MicroBatches) -> bool:
         ]
         if any(_rescales(node) for root in (expression, *computed) for node in ast.walk(root)):
             return True
+        if _may_be_a_sum(window.file, computed or [expression]):
+            return True
         if any(
             isinstance(node, ast.AugAssign)
             and _assigns(node, names)
@@ -125,6 +126,16 @@ def _is_normalised(window: Window | MicroBatches) -> bool:
         ):
             return True
     return False
+
+
+def _may_be_a_sum(file: FileModel, computed: list[ast.expr]) -> bool:
+    """Whether the loss, or any loss of the file where this one is not one of torch's functions."""
+    functions = [file.qualified(node.func) for node in computed if isinstance(node, ast.Call)]
+    is_torchs = len(functions) == len(computed) and all(
+        name is not None and name.startswith("torch.nn.functional.") for name in functions
+    )
+    texts = map(ast.unparse, computed) if is_torchs else [file.source.text]
+    return any(_SUMS.search(text) for text in texts)
 
 
 def _assigns(node: ast.AST, names: set[str]) -> bool:
@@ -144,14 +155,19 @@ def _rescales(node: ast.AST) -> bool:
 
 
 def _divides_elsewhere(window: Window | MicroBatches) -> bool:
-    """Whether any file of the project divides by the number, except to count steps."""
+    """Whether the file, or one that imports join with it, divides by the number.
+
+    Divisions that count steps do not matter.
+    """
     if isinstance(window.size, ast.Constant):
         text = window.file.source.text
         return bool(re.search(rf"/=?\s*{window.size.value!r}\b", text.replace("//", "")))
     name = ast.unparse(window.size).rpartition(".")[2]
     divides = re.compile(rf"(?<!/)/=?\s*(float\(|max\()?\(?[\w.]*\b{re.escape(name)}\b")
     counts = re.compile(r"\blen\(|num_(update|train|batch)|steps_per|math\.ceil")
-    others = window.file.project.files_mentioning(name)
+    connected = window.file.project.connected(window.file.path)
+    mentioning = window.file.project.files_mentioning(name)
+    others = [other for other in mentioning if other.path in connected]
     lines = (line for file in (window.file, *others) for line in file.source.lines if name in line)
     return any(divides.search(line) and not counts.search(line) for line in lines)
 

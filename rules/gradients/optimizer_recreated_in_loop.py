@@ -19,7 +19,7 @@ from trainlint.scout import identifier, part_of_identifier, text
 
 # New parameters, other tasks and fresh starts need an optimizer of their own.
 _RESTARTS = re.compile(
-    r"requires_grad(_\(|\s*=[^=])|unfreeze|freeze|load_state_dict|add_module|\.reset|restart|reinit|prune|warm_?start"
+    r"requires_grad(_\(|\s*=[^=])|unfreeze|freeze|load_state_dict|add_module|reset_|(model|net|network|agent|policy|learner)\w*\.reset|restart|reinit|prune|warm_?start"
 )
 _EPOCH = re.compile(r"epoch|(^|\W)ep($|\W)", re.IGNORECASE)
 
@@ -158,7 +158,8 @@ def _is_for_older_model(loop: Loop, event: Event) -> bool:
     trained = owners(event.target)
     function = event.file.index.enclosing_function(event.node)
     texts = [loop.file.segment(loop.node)] if isinstance(loop.node, ast.stmt) else []
-    texts += [event.file.segment(function)] if function is not None else []
+    if function is not None and not event.file.index.holds(function, loop.node):
+        texts.append(event.file.segment(function))
     is_restart = any(_RESTARTS.search(text) for text in texts)
     return bool(trained) and not is_restart and all(item.birth < loop.start for item in trained)
 

@@ -5,12 +5,13 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.accumulation import Window, windows
+from trainlint.analysis.accumulation import Window, micro_batches, windows
 from trainlint.analysis.blocks import block_of
+from trainlint.analysis.places import place
 from trainlint.analysis.trace import Event
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
-from trainlint.scout import identifier, part_of_identifier, text
+from trainlint.scout import identifier, part_in_any_case, part_of_identifier, text
 
 if TYPE_CHECKING:
     from trainlint.fixing import Editor
@@ -69,7 +70,11 @@ class ZeroGradBreaksAccumulation(Rule):
 
     code = "TLG002"
     severity = Severity.ERROR
-    scout = part_of_identifier("zero_grad") & identifier("step") & text("%")
+    scout = (
+        part_of_identifier("zero_grad")
+        & identifier("step")
+        & (text("%") | part_in_any_case("accum", "micro"))
+    )
     help = "clear the gradients where the optimizer steps, under the same condition"
     fix_safety = Applicability.UNSAFE
 
@@ -77,11 +82,15 @@ class ZeroGradBreaksAccumulation(Rule):
         for window in windows(file):
             cleared = window.cleared_each_lap()
             if cleared is not None and window.is_accumulation:
-                line = window.branch.lineno
-                message = (
-                    f"clears what the micro-batches before the step (line {line}) have added up"
-                )
+                message = _message(f"line {window.branch.lineno}")
                 yield self.report(cleared.node, message, repair=_repair(window, cleared))
+        for batches in micro_batches(file):
+            if batches.cleared is not None:
+                yield self.report(batches.cleared.node, _message(place(batches.step, file)))
+
+
+def _message(where: str) -> str:
+    return f"clears what the micro-batches before the step ({where}) have added up"
 
 
 def _repair(window: Window, cleared: Event) -> Repair | None:

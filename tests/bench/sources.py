@@ -1,4 +1,4 @@
-"""The correct programs that the recall bench breaks: our own trainers, and published packages."""
+"""The correct programs that the recall bench breaks: our own, and those of published packages."""
 
 from __future__ import annotations
 
@@ -12,6 +12,10 @@ from pathlib import Path
 ROOT = Path(__file__).parent.parent.parent
 WORK = ROOT / ".bench"
 _MAX_BYTES = 300_000
+OURS = {
+    "probed programs": ROOT / "tests" / "runtime" / "programs",  # those that the probe passes
+    "bench programs": ROOT / "tests" / "bench" / "programs",  # spellings that no package has
+}
 
 
 @dataclass(frozen=True)
@@ -59,6 +63,8 @@ PACKAGES = {
 def sources() -> Iterator[Source]:
     """All sources; packages are downloaded by pip when they are first asked for."""
     yield _source("reference_trainers", ROOT / "reference_trainers", ("",))
+    for name, folder in OURS.items():
+        yield Source(name, folder, tuple(sorted(folder.glob("*.py"))))
     for requirement, folders in PACKAGES.items():
         yield _source(requirement, source_distribution(requirement), folders)
 

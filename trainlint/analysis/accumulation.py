@@ -77,20 +77,7 @@ class Window:
 
     def cleared_each_lap(self) -> Event | None:
         """A ``zero_grad`` for the optimizer that no condition holds back."""
-        for event in events(self.lap, EventKind.ZERO_GRAD):
-            if any(isinstance(item, (Branch, Loop)) for item in around(self.lap, event)):
-                continue
-            is_call = isinstance(event.node, ast.Call) and "zero_grad" in ast.unparse(event.node)
-            if (
-                event.file is not self.file
-                or not is_call
-                or event.target is None
-                or self.optimizer is None
-            ):
-                continue
-            if not are_apart(event.target, self.optimizer):
-                return event
-        return None
+        return _cleared(self.lap, self.file, self.optimizer)
 
 
 _MICRO_BATCHES = re.compile(r"accum|micro", re.IGNORECASE)
@@ -99,6 +86,18 @@ _ACCUMULATES = re.compile(
 )
 # Every n-th lap for one of several networks is a schedule, not accumulation.
 _SCHEDULES = re.compile(r"critic|disc|gen(erator)?_|policy|delay|target|actor", re.IGNORECASE)
+
+
+def _cleared(lap: Trace, file: FileModel, optimizer: Value | None) -> Event | None:
+    for event in events(lap, EventKind.ZERO_GRAD):
+        if any(isinstance(item, (Branch, Loop)) for item in around(lap, event)):
+            continue
+        is_call = isinstance(event.node, ast.Call) and "zero_grad" in ast.unparse(event.node)
+        if event.file is not file or not is_call or event.target is None or optimizer is None:
+            continue
+        if not are_apart(event.target, optimizer):
+            return event
+    return None
 
 
 def _out_of_bar(node: ast.expr) -> ast.expr:
@@ -120,11 +119,16 @@ def windows(file: FileModel) -> Iterator[Window]:
 
 @dataclass(frozen=True)
 class MicroBatches:
-    """A loop ``for _ in range(size)`` of backward passes, after which the optimizer steps once."""
+    """A loop ``for _ in range(size)`` of backward passes, after which the optimizer steps once.
+
+    ``cleared`` is a ``zero_grad`` on each of its laps, if there is one.
+    """
 
     file: FileModel
     size: ast.expr
     backwards: tuple[Event, ...]
+    step: Event
+    cleared: Event | None
 
 
 def micro_batches(file: FileModel) -> Iterator[MicroBatches]:
@@ -139,10 +143,11 @@ def micro_batches(file: FileModel) -> Iterator[MicroBatches]:
                 if size is None or inner.file is not file or inner.node in seen:
                     continue
                 backwards = tuple(events(inner.body, EventKind.BACKWARD))
-                cuts = events(inner.body, EventKind.STEP, EventKind.ZERO_GRAD)
-                if backwards and not any(True for _ in cuts) and len(optimizers(run)) == 1:
+                steps = any(True for _ in events(inner.body, EventKind.STEP))
+                if backwards and not steps and len(optimizers(run)) == 1:
                     seen.add(inner.node)
-                    yield MicroBatches(file, size, backwards)
+                    cleared = _cleared(inner.body, file, step.target)
+                    yield MicroBatches(file, size, backwards, step, cleared)
 
 
 def _number_of_laps(loop: Loop) -> ast.expr | None:

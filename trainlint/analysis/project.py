@@ -11,6 +11,7 @@ from pathlib import Path
 
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
 from trainlint.analysis.file_model import FileModel
+from trainlint.analysis.import_graph import ImportGraph
 from trainlint.analysis.requirements import Version, oldest_declared, requirement_files
 from trainlint.analysis.source import SourceError, SourceFile
 from trainlint.search import Search, heirs_in, holds_identifier, searched_files
@@ -80,6 +81,7 @@ class Project:
         self._located: dict[tuple[Path, str], tuple[list[Path], Path | None]] = {}
         self._search_paths: dict[Path, list[Path]] = {}
         self._sources: dict[Path, bytes] | None = None
+        self._imports: ImportGraph | None = None
         self._oldest: dict[str, Version | None] = {}
 
     def start_check(self) -> None:
@@ -198,6 +200,13 @@ class Project:
             model = self.load(path)
             if model is not None:
                 yield model
+
+    def connected(self, path: Path) -> set[Path]:
+        """The files that run in one program with this one, told by who imports whom."""
+        self.searches.add(Search("import"))
+        if self._imports is None:
+            self._imports = ImportGraph(self._all_sources())
+        return self._imports.connected(path)
 
     def heirs(self, name: str) -> list[str]:
         """The names of the classes that list a class of this name among their bases, and so on."""

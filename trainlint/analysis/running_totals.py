@@ -70,7 +70,7 @@ def _total(
     ):
         return
     start = _only_start(file, name, epochs)
-    if start is None or is_meter is not _makes_meter(start.value):
+    if start is None or is_meter is not _makes_meter(file, start.value):
         return
     if is_meter and _is_forgotten(file, name):
         return
@@ -115,12 +115,24 @@ def _only_start(file: FileModel, name: ast.Name, epochs: LoopStatement) -> ast.A
     if not isinstance(start, ast.Assign) or not is_stored(start, name):
         return None
     is_before = start.lineno < epochs.lineno and file.index.scope(start) is scope
-    is_zero = constant_value(start.value) == 0 or _makes_meter(start.value)
+    is_zero = constant_value(start.value) == 0 or _makes_meter(file, start.value)
     return start if is_before and is_zero else None
 
 
-def _makes_meter(value: ast.expr) -> bool:
-    return isinstance(value, ast.Call) and bool(_METER.search(last_name(value.func)))
+def _makes_meter(file: FileModel, value: ast.expr) -> bool:
+    """Whether a call makes an object that adds up until it is reset, by its name or its class."""
+    if not isinstance(value, ast.Call):
+        return False
+    if _METER.search(last_name(value.func)):
+        return True
+    made = file.resolve_class(value.func)
+    if made is None or made.method("reset") is None:
+        return False
+    adding = made.method("update") or made.method("add")
+    return adding is not None and any(
+        isinstance(node, ast.AugAssign) and isinstance(node.target, ast.Attribute)
+        for node in ast.walk(adding.node)
+    )
 
 
 def _is_forgotten(file: FileModel, name: ast.Name) -> bool:

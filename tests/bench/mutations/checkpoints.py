@@ -24,12 +24,21 @@ def best_state_alias(program: Program) -> Iterator[Mutation]:
 
 @operator("average updated before the step", finds="ema-update-cadence")
 def average_updated_early(program: Program) -> Iterator[Mutation]:
-    """The update of the average changes places with the step before it."""
+    """The update of the average moves in front of the step of the same lap."""
     for statement, call in program.statement_calls("update", "update_parameters"):
-        step = last_step_before(program, statement)
         is_average = re.search(r"ema|average|swa", program.receiver(call), re.IGNORECASE)
-        if is_average and step is not None and program.repeats(statement):
-            yield Mutation(statement.lineno, program.swap(step, statement))
+        if not is_average or not program.repeats(statement):
+            continue
+        around = [statement, *(item for item in program.ancestors(statement) if _is_if(item))]
+        steps = (last_step_before(program, item) for item in around if isinstance(item, ast.stmt))
+        step = next((step for step in steps if step is not None), None)
+        if step is not None:
+            moved = program.insert_before(step, program.source(statement))
+            yield Mutation(statement.lineno, (moved, program.remove(statement)))
+
+
+def _is_if(node: ast.AST) -> bool:
+    return isinstance(node, ast.If)
 
 
 @operator("averaged weights not swapped back", finds="ema-swap-not-restored")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from tests.bench.mutations.operators import operator
@@ -10,6 +11,7 @@ from tests.bench.mutations.program import LoopNode, Mutation, Program, keyword
 from tests.bench.mutations.training import (
     BACKWARD,
     NETWORK,
+    Update,
     call_of,
     is_conditional,
     losses,
@@ -17,6 +19,7 @@ from tests.bench.mutations.training import (
     updates,
 )
 
+_MICRO_BATCHES = re.compile(r"accum|micro|grad\w*_steps", re.IGNORECASE)
 _OTHER_CLEARING = ("zero_grad", "zero_grads", "optimizer_zero_grad", "clear_grad")
 
 
@@ -92,15 +95,28 @@ def step_removed(program: Program) -> Iterator[Mutation]:
 
 @operator("clearing on every micro-batch", finds="zero-grad-breaks-accumulation")
 def clearing_every_micro_batch(program: Program) -> Iterator[Mutation]:
-    """Clearing moves from the accumulated step to the head of the loop."""
+    """Clearing moves from beside the accumulated step into the loop over micro-batches."""
     for update in updates(program):
-        guard = modulo_guard(program, update.step)
-        if guard is None or modulo_guard(program, update.zero_grad) is not guard:
-            continue
-        loops = program.loops(guard)
-        if loops and loops[0] in program.loops(update.backward):
-            moved = program.insert_before(loops[0].body[0], program.source(update.zero_grad))
-            yield Mutation(loops[0].lineno, (moved, program.remove(update.zero_grad)))
+        loop = _micro_batch_loop(program, update)
+        if loop is not None:
+            moved = program.insert_before(loop.body[0], program.source(update.zero_grad))
+            yield Mutation(loop.lineno, (moved, program.remove(update.zero_grad)))
+
+
+def _micro_batch_loop(program: Program, update: Update) -> LoopNode | None:
+    """The loop whose laps one step waits for.
+
+    Either the step and the clearing share an ``if (i + 1) % k == 0`` in it, or both stand around
+    it, in the body of the next loop.
+    """
+    guard = modulo_guard(program, update.step)
+    loops = program.loops(update.backward)
+    if guard is not None and modulo_guard(program, update.zero_grad) is guard:
+        around = program.loops(guard)
+        return around[0] if around and around[0] in loops else None
+    is_around = len(loops) >= 2 and program.loops(update.step) == loops[1:]
+    is_cleared_around = program.loops(update.zero_grad) == loops[1:]
+    return loops[0] if is_around and is_cleared_around else None
 
 
 @operator("graph retained", finds="retain-graph-misuse")
@@ -249,20 +265,23 @@ def parentheses_dropped(program: Program) -> Iterator[Mutation]:
 
 @operator("loss division dropped", finds="accum-loss-not-scaled")
 def loss_division_dropped(program: Program) -> Iterator[Mutation]:
-    """``loss = loss / k`` before the backward pass of a step that waits for k of them."""
-    for backward, _ in program.statement_calls("backward"):
+    """The division of a loss by the number of micro-batches that a step waits for."""
+    for backward, call in program.statement_calls(*BACKWARD):
         scope = program.scope(backward)
+        loops = program.loops(backward)
         steps = [
-            program.statement(call)
-            for call in program.calls(scope, "step")
-            if program.names_like(r"optim|scaler", program.source(call.func)[: -len(".step")])
+            program.statement(step)
+            for step in program.calls(scope, "step")
+            if program.names_like(r"optim|^opt$|scaler", program.source(step.func)[: -len(".step")])
         ]
-        if len(program.calls(scope, "backward")) != 1 or not program.loops(backward):
+        if len(program.calls(scope, *BACKWARD)) != 1 or not loops:
             continue
-        if not any(modulo_guard(program, step) for step in steps):
-            continue
-        for name in losses(program, scope):
-            yield from _undivided(program, program.loops(backward)[0], name)
+        if any(
+            modulo_guard(program, step) or program.loops(step) == loops[1:] != [] for step in steps
+        ):
+            for name in losses(program, scope):
+                yield from _undivided(program, loops[0], name)
+            yield from _undivided_where_used(program, call)
 
 
 def _undivided(program: Program, loop: ast.AST, name: str) -> Iterator[Mutation]:
@@ -270,10 +289,24 @@ def _undivided(program: Program, loop: ast.AST, name: str) -> Iterator[Mutation]
         if isinstance(node, ast.Assign) and isinstance(node.value, ast.BinOp):
             target = node.targets[0]
             is_loss = isinstance(target, ast.Name) and target.id == name
-            if is_loss and isinstance(node.value.op, ast.Div):
+            if is_loss and _counts_micro_batches(program, node.value):
                 whole = program.source(node.value.left)
                 yield Mutation(node.lineno, (program.replace(node.value, whole),))
         elif isinstance(node, ast.AugAssign) and isinstance(node.op, ast.Div):
             is_loss = isinstance(node.target, ast.Name) and node.target.id == name
-            if is_loss:
+            if is_loss and _MICRO_BATCHES.search(program.source(node.value)):
                 yield Mutation(node.lineno, (program.remove(node),))
+
+
+def _undivided_where_used(program: Program, backward: ast.Call) -> Iterator[Mutation]:
+    """``(loss / k).backward()``, ``scaler.scale(loss / k).backward()``, ``backward(loss / k)``."""
+    for node in ast.walk(backward):
+        if isinstance(node, ast.BinOp) and _counts_micro_batches(program, node):
+            whole = program.source(node.left)
+            yield Mutation(node.lineno, (program.replace(node, whole),))
+
+
+def _counts_micro_batches(program: Program, node: ast.BinOp) -> bool:
+    """Whether a division is by something named for accumulation, not by a number of tokens."""
+    divides = isinstance(node.op, ast.Div)
+    return divides and _MICRO_BATCHES.search(program.source(node.right)) is not None

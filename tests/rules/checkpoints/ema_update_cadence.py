@@ -106,3 +106,13 @@ def average_of_the_loss(model, loss_ema, loader, optimizer):
 def handed_to_a_trainer(model, trainer):
     ema = ModelEmaV2(copy.deepcopy(model))
     return trainer(model, ema)
+
+
+def before_the_step_of_several_micro_batches(model, ema, batches, optimizer, accumulate: int):
+    while True:
+        optimizer.zero_grad()
+        for _ in range(accumulate):
+            x, y = next(batches)
+            (F.cross_entropy(model(x), y) / accumulate).backward()
+        ema.update(model)  # expect: ema-update-cadence
+        optimizer.step()

@@ -175,3 +175,51 @@ def one_epoch(model, val_loader):
     for x, y in val_loader:
         correct += (model(x).argmax(1) == y).sum().item()
     return correct / len(val_loader.dataset)
+
+
+class Score:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.right = self.total = 0
+
+    def update(self, logits, labels):
+        self.right += (logits.argmax(1) == labels).sum().item()
+        self.total += len(labels)
+
+    def compute(self):
+        return self.right / self.total
+
+
+class Buffer:
+    def update(self, item):
+        self.size += 1
+
+    def get(self):
+        return self.size
+
+
+def own_score(model, epochs: int, val_loader):
+    score = Score()
+    for epoch in range(epochs):
+        for x, y in val_loader:
+            score.update(model(x), y)
+        print(epoch, score.compute())  # expect: metric-not-reset
+
+
+def own_score_reset(model, epochs: int, val_loader):
+    score = Score()
+    for epoch in range(epochs):
+        score.reset()
+        for x, y in val_loader:
+            score.update(model(x), y)
+        print(epoch, score.compute())
+
+
+def keeps_everything_on_purpose(model, epochs: int, train_loader):
+    buffer = Buffer()
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            buffer.update(model(x))
+        print(epoch, buffer.get())

@@ -113,3 +113,26 @@ def at_the_end_of_the_epoch(model, loader, epochs, lr):
         optimizer = optim.SGD(  # expect: optimizer-recreated-in-loop
             model.parameters(), lr=lr, momentum=0.9
         )
+
+
+def beside_a_score_that_is_reset(model, train_loader, score, best_weights, epochs):
+    for epoch in range(epochs):
+        optimizer = torch.optim.Adam(model.parameters())  # expect: optimizer-recreated-in-loop
+        score.reset()
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()
+    model.load_state_dict(best_weights)
+
+
+def after_the_model_is_reset(model, train_loader, epochs):
+    for epoch in range(epochs):
+        model.reset()
+        optimizer = torch.optim.Adam(model.parameters())
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            loss = F.cross_entropy(model(x), y)
+            loss.backward()
+            optimizer.step()

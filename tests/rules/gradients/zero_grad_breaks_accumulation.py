@@ -102,3 +102,21 @@ def clears_the_other(generator, critic, loader, accum):
             optimizer_c.step()
             optimizer_c.zero_grad()
     return optimizer_g
+
+
+def micro_batches_cleared(model, optimizer, criterion, get_batch, steps, accumulation_steps):
+    for step in range(steps):
+        for micro_step in range(accumulation_steps):
+            optimizer.zero_grad()  # expect: zero-grad-breaks-accumulation
+            x, y = get_batch("train")
+            (criterion(model(x), y) / accumulation_steps).backward()
+        optimizer.step()
+
+
+def micro_batches_added_up(model, optimizer, criterion, get_batch, steps, accumulation_steps):
+    for step in range(steps):
+        optimizer.zero_grad()
+        for micro_step in range(accumulation_steps):
+            x, y = get_batch("train")
+            (criterion(model(x), y) / accumulation_steps).backward()
+        optimizer.step()

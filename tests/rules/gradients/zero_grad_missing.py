@@ -681,3 +681,18 @@ def auxiliary_phase(agent, optimizer, batches, others, k):
             if (i + 1) % k == 0:
                 optimizer.step()
                 optimizer.zero_grad()
+
+
+def private(train_loader, epochs):
+    from opacus import PrivacyEngine
+
+    model = nn.Linear(4, 2)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    engine = PrivacyEngine()
+    model, optimizer, train_loader = engine.make_private(
+        module=model, optimizer=optimizer, data_loader=train_loader, noise_multiplier=1.0
+    )
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            F.cross_entropy(model(x), y).backward()  # expect: zero-grad-missing
+            optimizer.step()

@@ -294,3 +294,32 @@ def frozen_statistics_on_purpose(model, loader, optimizer):
         optimizer.zero_grad()
         F.cross_entropy(model(x), y).backward()
         optimizer.step()
+
+
+def average_evaluated_instead(model: Net, train_loader, val_loader):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    average = copy.deepcopy(model).requires_grad_(False)
+    model.train()
+    for epoch in range(3):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        model.eval()  # expect: train-not-restored
+        average.eval()
+        with torch.no_grad():
+            print(sum((average(x).argmax(1) == y).sum().item() for x, y in val_loader))
+
+
+def only_the_average_evaluated(model: Net, train_loader, val_loader):
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    average = copy.deepcopy(model).requires_grad_(False)
+    model.train()
+    for epoch in range(3):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        average.eval()
+        with torch.no_grad():
+            print(sum((average(x).argmax(1) == y).sum().item() for x, y in val_loader))

@@ -230,6 +230,13 @@ def _prepare(call: MethodCall) -> Value | None:
     return call.arguments[0] if len(call.arguments) == 1 else Group(list(call.arguments))
 
 
+def _make_private(call: MethodCall) -> Value | None:
+    """Opacus hands back the network, the optimizer and the loader, wrapped."""
+    given = [call.keywords.get(name) for name in ("module", "optimizer", "data_loader")]
+    wrapped = [item for item in given if item is not None]
+    return Group(wrapped) if len(wrapped) == 3 and "criterion" not in call.keywords else None
+
+
 def _scope(call: MethodCall) -> Value | None:
     return Context(call.name, call.node, call.argument(0, "models") or call.receiver)
 
@@ -286,6 +293,7 @@ TRAINING_METHODS: dict[str, Callable[[MethodCall], Value | None]] = {
     "copy_": _overwrite,
     **dict.fromkeys(_ANNOUNCEMENTS, _announce),
     **dict.fromkeys(("prepare", "unwrap_model"), _prepare),
+    **dict.fromkeys(("make_private", "make_private_with_epsilon"), _make_private),
     **dict.fromkeys(("setup", "setup_module", "setup_optimizers", "setup_dataloaders"), _prepare),
     **dict.fromkeys(("no_sync", "no_backward_sync", "accumulate", "autocast"), _scope),
 }

@@ -103,6 +103,8 @@ class _Modes(Protocol[Moment]):
         if effect == "forward":
             self.passes[(event, state)] = None
             return _after_forward(state, event)
+        if effect == "copy":
+            return _after_copy(state, event)
         if effect == "gradients":
             return replace(state, gradients=_as_flag(event.target))
         if effect == "backward":
@@ -131,7 +133,9 @@ class _Modes(Protocol[Moment]):
         """The mode that an event sets, or what else it does to the state; None for nothing."""
         kind, target = event.kind, event.target
         if kind is EventKind.FORWARD:
-            return "forward" if self._is_model(target) else None
+            if self._is_model(target):
+                return "forward"
+            return "copy" if self._is_copy(target) else None
         if kind in (EventKind.TRAIN, EventKind.EVAL) and self._contains_model(target):
             return TRAIN if kind is EventKind.TRAIN else EVAL
         if kind in (EventKind.TRAIN, EventKind.EVAL, EventKind.MODE):
@@ -165,6 +169,14 @@ class _Modes(Protocol[Moment]):
 
     def _is_model(self, target: Value | None) -> bool:
         return any(item in self.same or unwrapped(item) in self.same for item in elements(target))
+
+    def _is_copy(self, target: Value | None) -> bool:
+        """Whether something is a copy of the model: its average, say."""
+        copies = (unwrapped(item) for item in elements(target))
+        return any(
+            isinstance(item, Object) and item.copy_of is not None and self._is_model(item.copy_of)
+            for item in copies
+        )
 
     def _contains_model(self, target: Value | None) -> bool:
         if self._is_model(target):
@@ -309,6 +321,12 @@ def _after_forward(state: Moment, event: Event) -> Moment:
         if is_meant:
             return replace(state, progress=_EVALUATED, evaluated_in=own_loop)
     return state
+
+
+def _after_copy(state: Moment, event: Event) -> Moment:
+    """A model in eval mode while its average is evaluated has been left in it all the same."""
+    after = _after_forward(state, event)
+    return after if not state.progress and after.progress == _EVALUATED else state
 
 
 def _learns(loop: Loop) -> bool:
