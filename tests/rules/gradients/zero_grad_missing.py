@@ -696,3 +696,45 @@ def private(train_loader, epochs):
         for x, y in train_loader:
             F.cross_entropy(model(x), y).backward()  # expect: zero-grad-missing
             optimizer.step()
+
+
+def optimizers_of_a_comprehension(loader, g, d):
+    of_g, of_d = (torch.optim.Adam(network.parameters(), 2e-4) for network in (g, d))
+    for x, _ in loader:
+        fake = g(torch.randn(len(x), 8))
+        of_d.zero_grad()
+        (F.softplus(-d(x)).mean() + F.softplus(d(fake.detach())).mean()).backward()
+        of_d.step()
+        F.softplus(-d(fake)).mean().backward()  # expect: zero-grad-missing
+        of_g.step()
+
+
+def optimizers_in_a_dict(loader, g, d):
+    networks = {"g": g, "d": d}
+    optimizers = {
+        name: torch.optim.Adam(network.parameters()) for name, network in networks.items()
+    }
+    for x, _ in loader:
+        fake = networks["g"](torch.randn(len(x), 8))
+        real_or_not = F.softplus(-d(x)).mean() + F.softplus(d(fake.detach())).mean()
+        real_or_not.backward()  # expect: zero-grad-missing
+        optimizers["d"].step()
+        optimizers["g"].zero_grad()
+        F.softplus(-networks["d"](fake)).mean().backward()
+        optimizers["g"].step()
+
+
+def optimizers_in_a_dict_cleared(loader, g, d):
+    networks = {"g": g, "d": d}
+    optimizers = {
+        name: torch.optim.Adam(network.parameters()) for name, network in networks.items()
+    }
+    for x, _ in loader:
+        for optimizer in optimizers.values():
+            optimizer.zero_grad()
+        fake = networks["g"](torch.randn(len(x), 8))
+        (F.softplus(-d(x)).mean() + F.softplus(d(fake.detach())).mean()).backward()
+        optimizers["d"].step()
+        optimizers["g"].zero_grad()
+        F.softplus(-networks["d"](fake)).mean().backward()
+        optimizers["g"].step()

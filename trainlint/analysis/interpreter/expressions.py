@@ -8,8 +8,9 @@ from collections.abc import Callable, Iterable
 from trainlint.analysis.interpreter.attributes import attribute_of, element_of, item_of
 from trainlint.analysis.interpreter.conditions import assumptions, truth, truth_of_value
 from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.interpreter.unrolling import spelled_out
 from trainlint.analysis.roles import Role, by_name
-from trainlint.analysis.trace import Branch, Loop, Trace
+from trainlint.analysis.trace import Branch, Jump, Loop, Trace
 from trainlint.analysis.values import (
     Choice,
     Constant,
@@ -27,6 +28,8 @@ from trainlint.analysis.values import (
     give_name,
     is_listed,
 )
+
+_Comprehension = ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp
 
 
 def evaluate(machine: Machine, node: ast.expr) -> Value:
@@ -258,28 +261,55 @@ def _lambda(machine: Machine, node: ast.expr) -> Value:
 
 def _comprehension(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, (ast.ListComp, ast.SetComp, ast.GeneratorExp))
-    return Group([_comprehended(machine, node, node.elt)], open=True)
+    iterated = evaluate(machine, node.generators[0].iter)
+    items = _laps(node, iterated)
+    if items is None:
+        return Group([_comprehended(machine, node, iterated, node.elt)], open=True)
+    return Group([_lap(machine, node, item, [node.elt])[0] for item in items])
 
 
 def _dict_comprehension(machine: Machine, node: ast.expr) -> Value:
     assert isinstance(node, ast.DictComp)
-    return Group([_comprehended(machine, node, node.value)], open=True)
+    iterated = evaluate(machine, node.generators[0].iter)
+    items = _laps(node, iterated)
+    if items is None:
+        return Group([_comprehended(machine, node, iterated, node.value)], open=True)
+    pairs = [_lap(machine, node, item, [node.key, node.value]) for item in items]
+    keys: list[object] = [key.value for key, _ in pairs if isinstance(key, Constant)]
+    values = [value for _, value in pairs]
+    is_named = len(set(map(repr, keys))) == len(values)
+    return Group(values, keys) if is_named else Group([choice(values)], open=True)
+
+
+def _laps(node: _Comprehension, iterated: Value) -> list[Value] | None:
+    """What a comprehension goes through, if it takes all of a few things that the code names."""
+    is_simple = len(node.generators) == 1 and not node.generators[0].ifs
+    return spelled_out(iterated) if is_simple else None
+
+
+def _lap(
+    machine: Machine, node: _Comprehension, item: Value, results: list[ast.expr]
+) -> list[Value]:
+    """Each lap is a loop of its own, as those of unrolled ``for`` statements are."""
+    loop = Loop(node, machine.file, Constant(None), Unknown().birth, lap=item)
+    bind(machine, node.generators[0].target, item)
+    with machine.recording(loop.body):
+        values = [evaluate(machine, result) for result in results]
+    if loop.body:
+        loop.body.append(Jump.BREAK)
+        machine.add(loop)
+    return values
 
 
 def _comprehended(
-    machine: Machine,
-    node: ast.ListComp | ast.SetComp | ast.GeneratorExp | ast.DictComp,
-    result: ast.expr,
+    machine: Machine, node: _Comprehension, iterated: Value, result: ast.expr
 ) -> Value:
     """Runs as a loop; the whole comprehension is one loop however many ``for`` it has."""
-    start = Unknown().birth
-    loop: Loop | None = None
-    for generator in node.generators:
-        iterated = evaluate(machine, generator.iter)
-        bind(machine, generator.target, each(iterated))
-        if loop is None:
-            loop = Loop(node, machine.file, iterated, start)
-    assert loop is not None
+    first, *others = node.generators
+    loop = Loop(node, machine.file, iterated, Unknown().birth)
+    bind(machine, first.target, each(iterated))
+    for generator in others:
+        bind(machine, generator.target, each(evaluate(machine, generator.iter)))
     with machine.recording(loop.body):
         for generator in node.generators:
             evaluate_all(machine, generator.ifs)

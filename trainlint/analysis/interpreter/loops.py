@@ -10,10 +10,9 @@ from trainlint.analysis.interpreter.environment import joined
 from trainlint.analysis.interpreter.expressions import bind, each, evaluate
 from trainlint.analysis.interpreter.generators import run_generator
 from trainlint.analysis.interpreter.machine import Machine
+from trainlint.analysis.interpreter.unrolling import spelled_out
 from trainlint.analysis.trace import Jump, Loop
-from trainlint.analysis.values import Constant, Generator, Group, Instance, Object, Unknown, Value
-
-_MAX_UNROLLED = 4
+from trainlint.analysis.values import Constant, Generator, Group, Object, Unknown, Value
 
 
 def run_for(machine: Machine, node: ast.stmt) -> bool:
@@ -24,7 +23,7 @@ def run_for(machine: Machine, node: ast.stmt) -> bool:
     if generator is not None:
         _loop_over_generator(machine, node, iterated, generator)
         return False
-    unrolled = _unrolled(iterated)
+    unrolled = spelled_out(iterated)
     if unrolled is not None:
         return _run_unrolled(machine, node, unrolled)
     loop = Loop(node, machine.file, iterated, Unknown().birth)
@@ -86,29 +85,6 @@ def _can_break(node: ast.While) -> bool:
         elif isinstance(item, (ast.For, ast.While)):
             pending.extend(item.orelse)
     return False
-
-
-def _unrolled(iterated: Value) -> list[Value] | None:
-    """The elements of a short display of literals or objects that the code spells out."""
-    if not isinstance(iterated, Group) or iterated.open:
-        return None
-    items: list[Value] = list(iterated.elements)
-    if iterated.keys is not None:
-        items = [Constant(key) for key in iterated.keys]
-    if not 1 <= len(items) <= _MAX_UNROLLED:
-        return None
-    return items if all(map(_is_spelled, items)) else None
-
-
-def _is_spelled(item: Value) -> bool:
-    """A literal or object that the code names, or a tuple of such."""
-    if isinstance(item, Group):
-        return not item.open and item.keys is None and all(map(_is_spelled, item.elements))
-    return (
-        isinstance(item, (Object, Instance))
-        or (isinstance(item, Constant) and isinstance(item.value, (str, bool)))
-        or (isinstance(item, Unknown) and bool(item.hint))
-    )
 
 
 def _run_unrolled(machine: Machine, node: ast.For | ast.AsyncFor, items: list[Value]) -> bool:

@@ -186,9 +186,13 @@ def _clip(call: MethodCall) -> Value:
 
 
 def _parameters(call: MethodCall) -> Value | None:
-    if isinstance(call.receiver, (Group, Tensor)):
+    """What has parameters is a module, whatever its name, where nothing says otherwise."""
+    receiver = call.receiver
+    if isinstance(receiver, (Group, Tensor)):
         return None
-    return Parameters(call.receiver, call.node)
+    if isinstance(receiver, Unknown) and role(receiver)[0] is Role.OTHER:
+        receiver.annotation = receiver.annotation or "torch.nn.Module"
+    return Parameters(receiver, call.node)
 
 
 def _state_dict(call: MethodCall) -> Value:
