@@ -12,11 +12,11 @@ from trainlint.analysis.best_scores import (
     direction,
     is_best,
     is_in_body,
-    loop_around,
     never_passes,
     picks,
     stores,
 )
+from trainlint.analysis.blocks import loop_around
 from trainlint.analysis.knowledge.training import (
     looks_like_loader,
     sounds_like_evaluation,

@@ -47,7 +47,6 @@ _ASKS_DIRECTION = re.compile(
 _SAVES = re.compile(r"save|checkpoint|ckpt|state_dict|deepcopy|dump", re.IGNORECASE)
 _PICKS = {ast.Lt: "lower", ast.LtE: "lower", ast.Gt: "higher", ast.GtE: "higher"}
 _OPPOSITE = {"lower": "higher", "higher": "lower"}
-_LOOPS = (ast.For, ast.AsyncFor, ast.While)
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _TARGETS = (ast.Name, ast.Attribute)
 _INFINITE = re.compile(
@@ -258,16 +257,6 @@ def never_passes(initial: float, picked: str, way: str | None) -> bool:
     if picked == "lower":
         return initial == -math.inf or (initial <= 0 and way == "lower")
     return initial >= _LARGE and (initial == math.inf or way == "higher")
-
-
-def loop_around(file: FileModel, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
-    """The innermost loop of the same function that a node lies in."""
-    child, parent = node, file.index.parents.get(node)
-    while parent is not None and not isinstance(parent, _FUNCTIONS):
-        if isinstance(parent, _LOOPS) and child in parent.body:
-            return parent
-        child, parent = parent, file.index.parents.get(parent)
-    return None
 
 
 def is_in_body(file: FileModel, statement: ast.stmt, loop: ast.stmt) -> bool:

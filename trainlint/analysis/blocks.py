@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
+_LOOPS = (ast.For, ast.AsyncFor, ast.While)
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
 _FIELDS = ("body", "orelse", "finalbody", "handlers")
 
 
@@ -19,6 +21,16 @@ def block_of(file: FileModel, statement: ast.stmt) -> list[ast.stmt]:
         if isinstance(block, list) and statement in block:
             return block
     return [statement]
+
+
+def loop_around(file: FileModel, node: ast.AST) -> ast.For | ast.AsyncFor | ast.While | None:
+    """The innermost loop of the same function that a node lies in."""
+    child, parent = node, file.index.parents.get(node)
+    while parent is not None and not isinstance(parent, _FUNCTIONS):
+        if isinstance(parent, _LOOPS) and child in parent.body:
+            return parent
+        child, parent = parent, file.index.parents.get(parent)
+    return None
 
 
 def neighbours(

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainlint.analysis.best_scores import loop_around
-from trainlint.analysis.blocks import block_of
+from trainlint.analysis.blocks import block_of, loop_around
 from trainlint.analysis.knowledge.metrics import better_when
 from trainlint.analysis.knowledge.training import (
     looks_like_loader,

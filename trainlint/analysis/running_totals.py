@@ -8,7 +8,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from trainlint.analysis.best_scores import constant_value, is_stored, loop_around
+from trainlint.analysis.best_scores import constant_value, is_stored
+from trainlint.analysis.blocks import loop_around
 from trainlint.analysis.knowledge.metrics import better_when
 from trainlint.analysis.knowledge.training import looks_like_loader
 from trainlint.analysis.receivers import last_name

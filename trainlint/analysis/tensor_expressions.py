@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
+from trainlint.analysis.blocks import loop_around
 from trainlint.analysis.knowledge.training import looks_like_loader
 from trainlint.analysis.receivers import assigned_at, last_name
 
@@ -42,12 +43,16 @@ _TENSOR_TYPES = frozenset({"torch.Tensor", "torch.FloatTensor", "torch.LongTenso
 
 
 def is_tensor(file: FileModel, node: ast.expr) -> bool:
-    """Whether an expression certainly is a tensor: all that the file assigns to it is."""
+    """Whether an expression certainly is a tensor: all that the file assigns to it is.
+
+    What comes out of a loader is one until its lap assigns something else.
+    """
     if isinstance(node, ast.Call):
         return _makes_tensor(file, node)
     if isinstance(node, ast.Name):
         bound = file.index.bindings(node.id, file.index.scope(node))
-        return bool(bound) and all(_is_bound_to_tensor(file, item) for item in bound)
+        others = [item for item in bound if not _is_bound_to_tensor(file, item)]
+        return bool(bound) and (not others or _is_fresh(file, node, bound, others))
     owner = file.index.enclosing_class(node)
     is_own = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
     if owner is None or not is_own:
@@ -116,6 +121,20 @@ def _changes_itself(value: ast.Call, bound: ast.AST) -> bool:
         and isinstance(function.value, ast.Name)
         and function.value.id == getattr(bound, "id", None)
     )
+
+
+def _is_fresh(file: FileModel, node: ast.Name, bound: list[ast.AST], others: list[ast.AST]) -> bool:
+    """Whether the loop over batches has just bound a name, and nothing else in its body yet."""
+    loop = loop_around(file, node)
+    return (
+        isinstance(loop, ast.For)
+        and any(file.index.holds(loop.target, item) for item in bound if item not in others)
+        and not any(file.index.holds(loop, item) and _line(item) <= node.lineno for item in others)
+    )
+
+
+def _line(bound: ast.AST) -> int:
+    return getattr(bound, "lineno", 0)
 
 
 def _is_part_of_batch(file: FileModel, bound: ast.AST) -> bool:

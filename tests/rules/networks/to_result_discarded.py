@@ -90,3 +90,11 @@ def with_a_progress_bar(model, train_loader, device):
         print(i, model(images), target)
     for batch in tqdm(train_loader):
         batch.to(device)
+
+
+def mixed_later_in_the_lap(model, train_loader, mix, device):
+    for images, target in train_loader:
+        images.to(device)  # expect: to-result-discarded
+        images, target = mix(images, target)
+        images.to(device)
+        print(model(images), target)
