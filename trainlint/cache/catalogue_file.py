@@ -6,17 +6,19 @@ import hashlib
 import importlib
 import os
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from trainlint.cache.file_states import content_hash
+from trainlint.cache.file_states import content_hash, is_settled
 from trainlint.cache.folder import CacheFolder
 from trainlint.catalogue import RuleFacts, facts_of, foreign_files, installed_rules
 from trainlint.finding import Severity
 from trainlint.offers import offers
 
 _NAME = "rules"
+_CODE = "code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +37,7 @@ def load_catalogue(folder: CacheFolder | None) -> Catalogue:
     """
     if folder is None:
         return Catalogue(facts_of(installed_rules()), "")
-    own_code = _own_code()
+    own_code = _own_code(folder)
     cached = _read(folder.read(_NAME), own_code)
     if cached is not None:
         return cached
@@ -68,13 +70,27 @@ def _read(document: dict[str, Any] | None, own_code: str) -> Catalogue | None:
         return None
 
 
-def _own_code() -> str:
-    """Changes with the interpreter, our code, and which packages offer rules."""
+def _own_code(folder: CacheFolder) -> str:
+    """Changes with the interpreter, our code, and which packages offer rules.
+
+    The code is read again only where its times and sizes are not those of the last run: contents
+    decide, so that a cache outlives an installation of the same version.
+    """
     packages = [importlib.import_module(name) for name in ("trainlint", "trainlint.rules")]
-    folders = [folder for package in packages for folder in package.__path__]
-    files = [file for folder in folders for file in _python_files(folder)]
-    parts = [sys.version, _contents(files), *offers()]
-    return content_hash("\n".join(parts).encode())
+    places = [place for package in packages for place in package.__path__]
+    files = [file for place in places for file in _python_files(place)]
+    around = [sys.version, *offers()]
+    statuses = [(file, os.stat(file)) for file in files]
+    times = [f"{file} {status.st_size} {status.st_mtime_ns}" for file, status in statuses]
+    stamp = content_hash("\n".join([*around, *times]).encode())
+    known = folder.read(_CODE)
+    if known is not None and known.get("stamp") == stamp and isinstance(known.get("code"), str):
+        return str(known["code"])
+    code = content_hash("\n".join([*around, _contents(files)]).encode())
+    newest = max(status.st_mtime_ns for _, status in statuses)
+    if is_settled(newest, time.time_ns()):
+        folder.write(_CODE, {"stamp": stamp, "code": code})
+    return code
 
 
 def _python_files(folder: str) -> list[str]:

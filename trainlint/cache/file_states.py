@@ -24,6 +24,11 @@ def content_hash(data: bytes) -> str:
     return hashlib.blake2b(data, digest_size=16).hexdigest()
 
 
+def is_settled(modified_ns: int, looked_ns: int) -> bool:
+    """Whether a file of this time, looked at then, cannot change again within the same time."""
+    return modified_ns < looked_ns - _SETTLED_NS
+
+
 class FileStates:
     """The current content hashes of files, each found out at most once.
 
@@ -84,7 +89,7 @@ class FileStates:
         return state
 
     def _is_settled(self, state: State) -> bool:
-        return state[1] < self._started_ns - _SETTLED_NS
+        return is_settled(state[1], self._started_ns)
 
 
 def _status(path: str) -> FileStat | None:
