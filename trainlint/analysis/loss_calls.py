@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trainlint.analysis.callers import known_callers
 from trainlint.analysis.definitions import ClassDefinition, FunctionDefinition
@@ -147,7 +147,7 @@ def _in_trace(trace: Trace, around: tuple[Call, ...]) -> Iterator[LossCall]:
             kind = loss_kind(step.target) if step.kind is EventKind.LOSS else None
             if kind is not None:
                 yield from _loss_call(step, kind, around, frozenset({kind}))
-        elif isinstance(step, Branch) and isinstance(step.node, ast.Call):
+        elif isinstance(step, Branch) and _is_named_like_a_loss(step.node):
             yield from _in_choice(step, around)
         else:
             inner = (*around, step) if isinstance(step, Call) else around
@@ -156,17 +156,28 @@ def _in_trace(trace: Trace, around: tuple[Call, ...]) -> Iterator[LossCall]:
 
 
 def _in_choice(branch: Branch, around: tuple[Call, ...]) -> Iterator[LossCall]:
-    """``criterion(...)`` where ``criterion`` may be one function or another."""
-    called: list[Event | None] = []
+    """``criterion(...)`` where ``criterion`` may be one function or another.
+
+    A loss that one of them calls inside is one of the alternatives too.
+    """
+    found: list[LossCall] = []
+    alternatives: set[LossKind | None] = set()
     for _, trace in branch.ways:
-        here = (item for item in trace if isinstance(item, Event) and item.node is branch.node)
-        called.append(next(here, None))
-    kinds = [loss_kind(item.target) if item is not None else None for item in called]
-    for event, kind, (_, trace) in zip(called, kinds, branch.ways, strict=True):
-        if event is not None and kind is not None:
-            yield from _loss_call(event, kind, around, frozenset(kinds))
-        else:
-            yield from _in_trace(trace, around)
+        inside = list(_in_way(trace, branch.node, around))
+        alternatives.update(*(call.alternatives for call in inside) if inside else ({None},))
+        found += inside
+    for call in found:
+        yield replace(call, alternatives=frozenset(alternatives))
+
+
+def _in_way(trace: Trace, node: ast.AST, around: tuple[Call, ...]) -> Iterator[LossCall]:
+    """The loss that is called at ``node``, else those inside of what is called there."""
+    event = next((item for item in trace if isinstance(item, Event) and item.node is node), None)
+    kind = loss_kind(event.target) if event is not None else None
+    if event is not None and kind is not None:
+        yield from _loss_call(event, kind, around, frozenset({kind}))
+    else:
+        yield from _in_trace(trace, around)
 
 
 def _loss_call(

@@ -397,3 +397,48 @@ def short_name(train_dl):
     ce = nn.CrossEntropyLoss()
     for x, y in train_dl:
         ce(net(x), y).backward()  # expect: softmax-before-cross-entropy
+
+
+class FocalLoss(nn.Module):
+    def forward(self, logits, target):
+        plain = F.cross_entropy(logits, target, reduction="none")
+        return ((1 - torch.exp(-plain)) ** 2 * plain).mean()
+
+
+class SoftF1Loss(nn.Module):
+    def forward(self, probabilities, target):
+        wanted = F.one_hot(target, probabilities.shape[1])
+        hits = (probabilities * wanted).sum(0)
+        return 1 - (2 * hits / (probabilities.sum(0) + wanted.sum(0))).mean()
+
+
+class ChosenLoss(nn.Module):
+    def __init__(self, loss_name):
+        super().__init__()
+        self.head = nn.Linear(8, 3)
+        self.loss_name = loss_name
+        if loss_name == "ce":
+            self.criterion = nn.CrossEntropyLoss()
+        elif loss_name == "focal":
+            self.criterion = FocalLoss()
+        else:
+            self.criterion = SoftF1Loss()
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        logits = self.head(x)
+        if self.loss_name == "soft_f1":
+            return self.criterion(logits.softmax(dim=-1), y)
+        return self.criterion(logits, y)
+
+
+class EachTakesLogits(nn.Module):
+    def __init__(self, is_focal):
+        super().__init__()
+        self.head = nn.Linear(8, 3)
+        self.criterion = FocalLoss() if is_focal else nn.CrossEntropyLoss()
+
+    def training_step(self, batch, batch_idx):
+        x, y = batch
+        probabilities = self.head(x).softmax(dim=-1)
+        return self.criterion(probabilities, y)  # expect: softmax-before-cross-entropy
