@@ -33,7 +33,11 @@ _UNSEEN_ORDER = ("torch.utils.data.random_split",)
 def purpose_of_dataset(loader: Loader) -> Purpose | None:
     """Which part of the data a loader walks; None where nothing, or not everything, says so."""
     given = loader.argument("dataset")
-    found = {_purpose(option, loader.expression("dataset")) for option in options(given)}
+    expression = loader.expression("dataset")
+    if loader.is_renamed:
+        found = {_purpose_beyond_names_in(loader, option) for option in options(given)}
+    else:
+        found = {_purpose(option, expression) for option in options(given)}
     return found.pop() if len(found) == 1 else None
 
 
@@ -99,6 +103,15 @@ def _purpose(value: Value, expression: ast.expr | None) -> Purpose | None:
     )
     by_spelling = purpose_of_names([ast.unparse(spelled)]) if spelled is not None else None
     return by_spelling or named
+
+
+def _purpose_beyond_names_in(loader: Loader, value: Value) -> Purpose | None:
+    """Of a dataset in a helper that has one name for all it is asked to make: by the others."""
+    index, made = loader.file.index, getattr(value, "node", None)
+    is_local = made in index.parents and (
+        index.enclosing_function(made) is index.enclosing_function(loader.call)
+    )
+    return split_of(value) if is_local else _purpose(value, None)
 
 
 def _asked_for(value: Object | Instance, made: ast.Call) -> set[Purpose]:

@@ -135,6 +135,13 @@ class Loader:
                 return purpose_of_names(names)
         return None
 
+    @property
+    def is_renamed(self) -> bool:
+        """Whether the helper that makes it names it for one purpose, and its caller for another."""
+        inside, outside = names_of(self.file, self.call), self._ways_to_name[0]
+        purposes = {purpose_of_names(inside), purpose_of_names(outside)}
+        return len(purposes - {None}) > 1
+
     @cached_property
     def loops(self) -> list[Loop]:
         """The loops of the run that walk through it."""

@@ -10,6 +10,7 @@ from torch.utils.data import (
     DistributedSampler,
     Subset,
     SubsetRandomSampler,
+    TensorDataset,
     random_split,
 )
 from torch_geometric.loader import NeighborLoader
@@ -230,3 +231,27 @@ class MadeBelow:
 
 def two_parts(model, train_set, val_set):
     return MadeBelow(model, train_set, val_set)
+
+
+def batches_of(features, labels, is_training=False):
+    train_set = TensorDataset(torch.tensor(features), torch.tensor(labels))
+    train_loader = DataLoader(train_set, batch_size=64, shuffle=is_training)
+    return train_loader
+
+
+def one_helper_for_all_parts(features, labels, held_out_features, held_out_labels):
+    train_loader = batches_of(features, labels, is_training=True)
+    val_loader = batches_of(held_out_features, held_out_labels)
+    return train_loader, val_loader
+
+
+def batches_from(train_data, is_training=False):
+    train_loader = DataLoader(train_data, batch_size=64, shuffle=is_training)
+    return train_loader
+
+
+def the_wrong_part_for_a_helper(train_set, val_set):
+    train_loader = batches_from(train_set, is_training=True)
+    val_loader = batches_from(train_set)  # expect: eval-on-train-data
+    test_loader = batches_from(val_set)
+    return train_loader, val_loader, test_loader
