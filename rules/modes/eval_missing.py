@@ -25,7 +25,7 @@ from trainlint.analysis.protocols.modes import ENTRY, EVAL, TRAIN, ForwardPass
 from trainlint.analysis.roles import unwrapped
 from trainlint.analysis.spelling import is_name_chain
 from trainlint.analysis.structure import is_mode_sensitive
-from trainlint.analysis.values import Instance
+from trainlint.analysis.values import Instance, Value
 from trainlint.finding import Applicability, Severity
 from trainlint.rule import Repair, Report, Rule
 from trainlint.scout import part_of_identifier, text
@@ -141,8 +141,28 @@ def _may_care(found: ForwardPass) -> bool:
     So it must of a library's layer that a network calls as a part of itself.
     """
     cares = is_mode_sensitive(found.model)
+    if found.moment.switch is None and _is_made_in_eval_mode(found.model):
+        return False
     is_seen = isinstance(unwrapped(found.model), Instance) or _is_part(found)
     return cares or (cares is None and not is_seen)
+
+
+def _is_made_in_eval_mode(model: Value) -> bool:
+    """Whether a network's constructor calls ``self.backbone.eval()``, and no other part cares."""
+    inner = unwrapped(model)
+    constructor = inner.definition.method("__init__") if isinstance(inner, Instance) else None
+    if constructor is None:
+        return False
+    assert isinstance(inner, Instance)
+    asleep = {
+        call.func.value.attr
+        for call in constructor.calls
+        if isinstance(call.func, ast.Attribute)
+        and call.func.attr == "eval"
+        and isinstance(call.func.value, ast.Attribute)
+    }
+    others = (part for name, part in inner.members.items() if name not in asleep)
+    return bool(asleep) and not any(is_mode_sensitive(part) for part in others)
 
 
 def _is_part(found: ForwardPass) -> bool:

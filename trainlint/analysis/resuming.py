@@ -233,5 +233,27 @@ def _needs_no_state(file: FileModel, role: Role, made: list[ast.expr]) -> bool:
             and "momentum" not in ast.unparse(item)
             for item in made
         )
+    if role is not Role.SCHEDULER:
+        return False
     is_told = any(_IS_TOLD.search(ast.unparse(item)) for item in made)
-    return role is Role.SCHEDULER and (is_told or bool(_REPLAYED.search(file.source.text)))
+    return is_told or bool(_REPLAYED.search(file.source.text)) or _steps_ahead(file)
+
+
+def _steps_ahead(file: FileModel) -> bool:
+    """``for _ in range(start_epoch): scheduler.step()``, and nothing else in the loop."""
+    return any(
+        isinstance(loop.iter, ast.Call)
+        and last_name(loop.iter) in ("range", "trange")
+        and all(_steps_a_schedule(file, statement) for statement in loop.body)
+        for loop in file.nodes(ast.For)
+    )
+
+
+def _steps_a_schedule(file: FileModel, statement: ast.stmt) -> bool:
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    return (
+        isinstance(call, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "step"
+        and receiver_role(file, call.func.value)[0] is Role.SCHEDULER
+    )

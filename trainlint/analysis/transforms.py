@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainlint.analysis.knowledge.transforms import is_random, only_combines
+from trainlint.analysis.receivers import last_name
 from trainlint.analysis.values import Choice, Constant, Group, Instance, Object, Unknown, Value
+
+if TYPE_CHECKING:
+    from trainlint.analysis.file_model import FileModel
 
 _MAX_DEPTH = 6
 _PARTS = ("torch.utils.data.random_split", "torch.utils.data.Subset")
@@ -49,8 +55,60 @@ def _held(dataset: Value) -> Iterator[Value]:
         yield from dataset.arguments
         yield from dataset.keywords.values()
     elif isinstance(dataset, Instance):
-        yield from dataset.arguments
-        yield from (item for item in dataset.members.values() if item not in dataset.arguments)
+        off = [held for name, held in dataset.members.items() if _is_switched_off(dataset, name)]
+        yield from (item for item in dataset.arguments if item not in off)
+        members = (item for item in dataset.members.values() if item not in off)
+        yield from (item for item in members if item not in dataset.arguments)
+
+
+def _is_switched_off(dataset: Instance, name: str) -> bool:
+    """Whether all methods use an attribute only below a flag of the dataset that is off."""
+    held = dataset.members[name]
+    if isinstance(held, Constant):
+        return False
+    uses = [
+        (owner.file, node)
+        for owner in dataset.definition.ancestors()
+        for method in owner.own_methods.values()
+        if method.name != "__init__"
+        for node in owner.file.index.nodes_in(method.node, ast.Attribute)
+        if node.attr == name and _is_self(node.value)
+    ]
+    return bool(uses) and all(_is_below_an_off_switch(dataset, *use) for use in uses)
+
+
+def _is_below_an_off_switch(dataset: Instance, file: FileModel, use: ast.AST) -> bool:
+    node, parent = use, file.index.parents.get(use)
+    while parent is not None and not isinstance(parent, ast.FunctionDef):
+        if isinstance(parent, ast.If) and node is not parent.test:
+            is_on = _flag(dataset, parent.test)
+            if is_on is not None and is_on is (node in parent.orelse):
+                return True
+        node, parent = parent, file.index.parents.get(parent)
+    return False
+
+
+def _flag(dataset: Instance, test: ast.expr) -> bool | None:
+    """What ``self.train``, ``not self.train`` and ``self.mode == "train"`` are; None: unknown."""
+    if isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not):
+        inner = _flag(dataset, test.operand)
+        return None if inner is None else not inner
+    if isinstance(test, ast.BoolOp) and isinstance(test.op, ast.And):
+        return False if any(_flag(dataset, item) is False for item in test.values) else None
+    if isinstance(test, ast.Attribute) and _is_self(test.value):
+        held = dataset.members.get(test.attr)
+        return bool(held.value) if isinstance(held, Constant) else None
+    if isinstance(test, ast.Compare) and len(test.ops) == 1 and isinstance(test.ops[0], ast.Eq):
+        left, right = test.left, test.comparators[0]
+        is_own = isinstance(left, ast.Attribute) and _is_self(left.value)
+        held = dataset.members.get(last_name(left)) if is_own else None
+        if isinstance(held, Constant) and isinstance(right, ast.Constant):
+            return held.value == right.value
+    return None
+
+
+def _is_self(node: ast.expr) -> bool:
+    return isinstance(node, ast.Name) and node.id == "self"
 
 
 def _certain(dataset: Value, depth: int = 0) -> Iterator[Object]:

@@ -147,3 +147,72 @@ def only_for_training(folder):
     train_set = torchvision.datasets.ImageFolder(folder, transforms.RandomHorizontalFlip())
     train_loader = DataLoader(train_set, 32, shuffle=True)
     return train_loader
+
+
+class SwitchedByFlag(Dataset):
+    def __init__(self, images, is_train, size=64):
+        self.images = images
+        self.is_train = is_train
+        self.jitter = transforms.ColorJitter(0.4)
+        self.resize = transforms.Resize(size)
+
+    def __getitem__(self, index):
+        image = self.resize(self.images[index])
+        if self.is_train:
+            if index % 2:
+                image = self.jitter(image)
+        return image
+
+
+class SwitchedBySplit(Dataset):
+    def __init__(self, images, split):
+        self.images = images
+        self.split = split
+        self.crop = transforms.RandomCrop(64)
+        self.middle = transforms.CenterCrop(64)
+
+    def __getitem__(self, index):
+        if self.split == "train":
+            return self.crop(self.images[index])
+        return self.middle(self.images[index])
+
+
+class NeverSwitchedOff(Dataset):
+    def __init__(self, images, is_train):
+        self.images = images
+        self.is_train = is_train
+        self.jitter = transforms.ColorJitter(0.4)
+
+    def __getitem__(self, index):
+        image = self.images[index]
+        if not self.is_train:
+            return self.jitter(image)
+        return image
+
+
+def switched_off_for_evaluation(images, held_out):
+    train_set = SwitchedByFlag(images, is_train=True)
+    val_set = SwitchedByFlag(held_out, is_train=False)
+    train_loader = DataLoader(train_set, 32, shuffle=True)
+    val_loader = DataLoader(val_set, 32)
+    return train_loader, val_loader
+
+
+def switched_off_by_split(images, held_out):
+    train_loader = DataLoader(SwitchedBySplit(images, "train"), 32, shuffle=True)
+    val_loader = DataLoader(SwitchedBySplit(held_out, "val"), 32)
+    return train_loader, val_loader
+
+
+def left_on_for_evaluation(images, held_out):
+    train_loader = DataLoader(SwitchedByFlag(images, is_train=True), 32, shuffle=True)
+    val_set = SwitchedByFlag(held_out, is_train=True)  # expect: val-augmented
+    val_loader = DataLoader(val_set, 32)
+    return train_loader, val_loader
+
+
+def on_for_evaluation_only(images, held_out):
+    train_loader = DataLoader(NeverSwitchedOff(images, is_train=True), 32, shuffle=True)
+    val_set = NeverSwitchedOff(held_out, is_train=False)  # expect: val-augmented
+    val_loader = DataLoader(val_set, 32)
+    return train_loader, val_loader

@@ -672,3 +672,40 @@ def evaluate_by_sampling(model, prompt, length):
             out, _ = model(prompt[: position + 1])
             prompt = torch.cat([prompt, out[-1:]])
     return prompt
+
+
+class Features(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = models.resnet18(weights="DEFAULT")
+        self.backbone.eval()
+
+    @torch.no_grad()
+    def forward(self, x):
+        return self.backbone(x)
+
+
+class FeaturesWithDropout(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.backbone = models.resnet18(weights="DEFAULT")
+        self.backbone.eval()
+        self.dropout = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.dropout(self.backbone(x))
+
+
+def put_to_sleep_when_made(val_loader, head):
+    features = Features()
+    head.eval()
+    with torch.no_grad():
+        return sum((head(features(x)).argmax(1) == y).sum().item() for x, y in val_loader)
+
+
+def only_a_part_put_to_sleep(val_loader):
+    model, correct = FeaturesWithDropout(), 0
+    with torch.no_grad():
+        for x, y in val_loader:
+            correct += (model(x).argmax(1) == y).sum().item()  # expect: eval-missing
+    return correct

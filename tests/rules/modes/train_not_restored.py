@@ -323,3 +323,28 @@ def only_the_average_evaluated(model: Net, train_loader, val_loader):
         average.eval()
         with torch.no_grad():
             print(sum((average(x).argmax(1) == y).sum().item() for x, y in val_loader))
+
+
+def only_the_head_trains(model, head_parameters, train_loader, val_loader):
+    optimizer = torch.optim.SGD(head_parameters, lr=0.1)
+    for epoch in range(3):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            print(sum((model(x).argmax(1) == y).sum().item() for x, y in val_loader))
+        model.head.train()
+
+
+def nothing_put_back(model, head_parameters, train_loader, val_loader):
+    optimizer = torch.optim.SGD(head_parameters, lr=0.1)
+    for epoch in range(3):
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+        model.eval()  # expect: train-not-restored
+        with torch.no_grad():
+            print(sum((model(x).argmax(1) == y).sum().item() for x, y in val_loader))

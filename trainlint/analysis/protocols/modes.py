@@ -105,6 +105,10 @@ class _Modes(Protocol[Moment]):
             return _after_forward(state, event)
         if effect == "copy":
             return _after_copy(state, event)
+        if effect == "part" and state.mode == EVAL:
+            return replace(state, mode=UNKNOWN, switch=None)
+        if effect == "part":
+            return state
         if effect == "gradients":
             return replace(state, gradients=_as_flag(event.target))
         if effect == "backward":
@@ -138,6 +142,8 @@ class _Modes(Protocol[Moment]):
             return "copy" if self._is_copy(target) else None
         if kind in (EventKind.TRAIN, EventKind.EVAL) and self._contains_model(target):
             return TRAIN if kind is EventKind.TRAIN else EVAL
+        if kind is EventKind.TRAIN and self._is_unseen_part(target):
+            return "part"
         if kind in (EventKind.TRAIN, EventKind.EVAL, EventKind.MODE):
             return UNKNOWN if self._is_related(target) else None
         if kind is EventKind.NEW:
@@ -183,6 +189,11 @@ class _Modes(Protocol[Moment]):
             return True
         held = reachable([unwrapped(item) for item in elements(target)])
         return not self.same.isdisjoint(held)
+
+    def _is_unseen_part(self, target: Value | None) -> bool:
+        """``model.head`` of a model whose inside is not in sight."""
+        parents = (item.parent for item in elements(target) if isinstance(item, Unknown))
+        return any(self._is_model(parent) for parent in parents)
 
     def _is_related(self, target: Value | None) -> bool:
         """A part of the model or of its alternatives, or its neighbour in a container."""
