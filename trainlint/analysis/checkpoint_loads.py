@@ -25,6 +25,7 @@ _SOUNDS_LIKE_WEIGHTS = re.compile(
     r"|^net|(^|\W)(net|G|D)(_|\W|$)",
     re.IGNORECASE,
 )
+_MAX_NAMES = 4
 _DATA = re.compile(
     r"data|vocab|corpus|cache|token|label|split|feature|embedding|queue|memory|index"
 )
@@ -49,16 +50,41 @@ def argument_of(call: ast.Call, position: int, keyword: str) -> ast.expr | None:
 
 
 def becomes_weights(file: FileModel, call: ast.Call) -> bool:
-    """Whether what is loaded goes into a ``load_state_dict``, at once or under a name."""
+    """Whether what is loaded goes into a ``load_state_dict``, at once or under a name.
+
+    The name may be that of a selection, or of a state that the selection updates.
+    """
     if any(_is_load_state_dict(parent) for parent in _around(file, call)):
         return True
     name = bound_name(file, call)
-    return name is not None and any(
-        _is_load_state_dict(parent)
-        for use in file.nodes(ast.Name)
-        if use.id == name and isinstance(use.ctx, ast.Load)
-        for parent in _around(file, use)
-    )
+    names = {name} if name is not None else set()
+    for _ in range(_MAX_NAMES):
+        uses = [use for use in file.nodes(ast.Name) if use.id in names and _is_read(use)]
+        if any(_is_load_state_dict(parent) for use in uses for parent in _around(file, use)):
+            return True
+        passed_on = {kept for use in uses if (kept := _kept_under(file, use)) is not None}
+        if passed_on <= names:
+            return False
+        names |= passed_on
+    return False
+
+
+def _is_read(use: ast.Name) -> bool:
+    return isinstance(use.ctx, ast.Load)
+
+
+def _kept_under(file: FileModel, use: ast.Name) -> str | None:
+    """The name of a selection: ``state = {k: loaded[k] for k in keys}``, ``own.update(state)``."""
+    statement = file.index.statement(use)
+    if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        target = statement.targets[0]
+        is_selection = isinstance(statement.value, (ast.DictComp, ast.Subscript))
+        return target.id if is_selection and isinstance(target, ast.Name) else None
+    call = statement.value if isinstance(statement, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    is_update = call.func.attr == "update" and use in call.args
+    return last_name(call.func.value) if is_update else None
 
 
 def sounds_like_weights(file: FileModel, call: ast.Call) -> bool:

@@ -9,7 +9,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.checkpoint_loads import becomes_weights, bound_name, checkpoint_loads
-from trainlint.analysis.receivers import last_name, made_role, receiver_role
+from trainlint.analysis.receivers import (
+    assigned_values,
+    last_name,
+    made_role,
+    receiver_role,
+)
 from trainlint.analysis.roles import Role, by_name
 
 if TYPE_CHECKING:
@@ -94,12 +99,37 @@ def _trains(file: FileModel) -> bool:
 
 def _goes_on(file: FileModel, load: ast.Call) -> bool:
     """Whether training resumes: by the condition or the path, or because it counts on."""
+    if _path_names_start(file, load):
+        return True
     node: ast.AST | None = load
     while node is not None and not isinstance(node, _FUNCTIONS):
         if isinstance(node, ast.If) and _RESUMES.search(ast.unparse(node.test)):
             return load not in {part for item in node.orelse for part in ast.walk(item)}
         node = file.index.parents.get(node)
     return _counts_on(file, load)
+
+
+def _path_names_start(file: FileModel, load: ast.Call) -> bool:
+    """A path with the number of the epoch that a loop of the file starts at."""
+    paths = [*load.args[:1]]
+    paths += [value for name in _names(paths) for value in assigned_values(file, name)]
+    text = " ".join(map(ast.unparse, paths))
+    return any(
+        _COUNTER.search(start) and re.search(rf"(?<![\w.]){re.escape(start)}(?!\w)", text)
+        for start in _starts_of_loops(file)
+    )
+
+
+def _names(items: list[ast.expr]) -> Iterator[ast.Name]:
+    return (node for item in items for node in ast.walk(item) if isinstance(node, ast.Name))
+
+
+def _starts_of_loops(file: FileModel) -> Iterator[str]:
+    """``opt.epoch`` of ``for epoch in range(opt.epoch, opt.n_epochs):``."""
+    for loop in file.nodes(ast.For):
+        call = loop.iter
+        if isinstance(call, ast.Call) and last_name(call) in ("range", "trange") and call.args[1:]:
+            yield ast.unparse(call.args[0])
 
 
 def _counts_on(file: FileModel, load: ast.Call) -> bool:

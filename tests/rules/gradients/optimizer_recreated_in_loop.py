@@ -136,3 +136,28 @@ def after_the_model_is_reset(model, train_loader, epochs):
             loss = F.cross_entropy(model(x), y)
             loss.backward()
             optimizer.step()
+
+
+def each_episode_from_the_same_weights(model, pretrained, episodes, epochs):
+    for support in episodes:
+        model.load_state_dict(pretrained)
+        head = nn.Linear(3, 5)
+        for epoch in range(epochs):
+            optimizer = optim.SGD(  # expect: optimizer-recreated-in-loop
+                [{"params": model.parameters()}, {"params": head.parameters()}], 0.01, momentum=0.9
+            )
+            for x, y in support:
+                optimizer.zero_grad()
+                F.cross_entropy(head(model(x)), y).backward()
+                optimizer.step()
+
+
+def once_for_each_episode(model, pretrained, episodes, epochs):
+    for support in episodes:
+        model.load_state_dict(pretrained)
+        optimizer = optim.SGD(model.parameters(), 0.01, momentum=0.9)
+        for epoch in range(epochs):
+            for x, y in support:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
