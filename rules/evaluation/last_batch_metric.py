@@ -15,7 +15,8 @@ class LastBatchMetric(Rule):
 
     ## What it does
     Reports a loss or metric that a loop over validation or test batches overwrites on each lap,
-    without adding it to anything, and that is read after the loop.
+    without adding it to anything, and that is read after the loop. Also a list of scores that a
+    loop over batches empties on each lap, and that is averaged after the loop.
 
     ## Why is this bad?
     The last batch is often the smallest one. Its score is noise, and the best epoch is picked by

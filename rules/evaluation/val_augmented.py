@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.analysis.datasets import purpose_of_dataset
 from trainlint.analysis.loaders import Loader, Purpose
+from trainlint.analysis.shared_wholes import shared_transforms
 from trainlint.analysis.trace import EventKind, events
 from trainlint.analysis.transforms import (
     possible_random_transforms,
@@ -30,7 +31,8 @@ class ValAugmented(Rule):
     ## What it does
     Reports datasets that a validation or test loader walks and whose transforms draw at random
     (crops, flips, colours): given to the dataset itself, or to the one dataset that `random_split`
-    or `Subset` takes the training and the validation part from.
+    or `Subset` takes the training and the validation part from. Also transforms of two parts of
+    one dataset, set one after the other, of which only the last remains.
 
     ## Why is this bad?
     The score is lower than it should be and another one each time, so that the best epoch is picked
@@ -93,6 +95,12 @@ class ValAugmented(Rule):
                 yield self.report(place, _message(loader, found[0]))
             elif not found and (inverted := _inverted(file, dataset, made)) is not None:
                 yield self.report(inverted, _message(loader, None))
+        for shared in shared_transforms(file):
+            yield self.report(
+                shared.second,
+                f"this also replaces the transform of `{shared.parts[0]}` "
+                f"(line {shared.first.lineno}): both are parts of one dataset",
+            )
 
 
 def _evaluates(loader: Loader, dataset: Value) -> bool:

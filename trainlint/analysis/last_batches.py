@@ -16,13 +16,14 @@ from trainlint.analysis.knowledge.training import (
     sounds_like_evaluation,
     speaks_of_training,
 )
-from trainlint.analysis.receivers import last_name
+from trainlint.analysis.receivers import assigned_values, last_name
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
 
 _TRAINS = frozenset({"backward", "step", "zero_grad", "manual_backward"})
 _SEVERAL = re.compile(r"(loader|set|dl)s$|^(items|values)$", re.IGNORECASE)
+_AVERAGES = frozenset({"sum", "mean", "fmean", "nanmean", "average", "median", "stack", "cat"})
 _ONE_BATCH = re.compile(r"batch_size\s*=\s*len\(|islice|\bnext\(")
 
 
@@ -43,6 +44,8 @@ def last_batch_scores(file: FileModel) -> Iterator[LastBatchScore]:
         if _evaluates(file, loop):
             yield from _scores(file, loop)
             yield from _added_once(file, loop)
+        if any(map(looks_like_loader, _walked(file, loop))):
+            yield from _emptied_each_lap(file, loop)
 
 
 def _evaluates(file: FileModel, loop: ast.For) -> bool:
@@ -63,7 +66,8 @@ def _evaluates(file: FileModel, loop: ast.For) -> bool:
 
 def _walked(file: FileModel, loop: ast.For) -> Iterator[str]:
     """What a loop walks, by name: ``data.val_loader`` by the last, ``loaders["val"]`` by both."""
-    for node in ast.walk(loop.iter):
+    bar = assigned_values(file, loop.iter) if isinstance(loop.iter, ast.Name) else ()
+    for node in (part for walked in (loop.iter, *bar) for part in ast.walk(walked)):
         parent = file.index.parents.get(node)
         if isinstance(parent, (ast.Attribute, ast.Subscript)) and parent.value is node:
             continue
@@ -107,6 +111,44 @@ def _added_once(file: FileModel, loop: ast.For) -> Iterator[LastBatchScore]:
                 if isinstance(node, ast.Name) and node.id in overwritten:
                     yield LastBatchScore(node.id, loop, node)
                     break
+
+
+def _emptied_each_lap(file: FileModel, loop: ast.For) -> Iterator[LastBatchScore]:
+    """``losses = []`` that has slipped into the loop which fills it, averaged behind the loop."""
+    for statement in loop.body:
+        if not isinstance(statement, ast.Assign):
+            continue
+        for target, value in _pairs(statement):
+            is_empty = isinstance(value, ast.List) and not value.elts
+            if is_empty and isinstance(target, ast.Name) and _is_appended_to(loop, target):
+                read = _first_read_after(file, loop, target)
+                if read is not None and _is_averaged(file, read):
+                    yield LastBatchScore(target.id, loop, read)
+
+
+def _is_appended_to(loop: ast.For, name: ast.Name) -> bool:
+    """Once a lap: what an inner loop collects are the parts of one batch."""
+    return any(
+        isinstance(statement, ast.Expr)
+        and isinstance(call := statement.value, ast.Call)
+        and isinstance(call.func, ast.Attribute)
+        and call.func.attr == "append"
+        and ast.unparse(call.func.value) == name.id
+        for statement in _on_each_lap(loop.body)
+    )
+
+
+def _on_each_lap(block: list[ast.stmt]) -> Iterator[ast.stmt]:
+    for statement in block:
+        yield statement
+        if isinstance(statement, ast.With):
+            yield from _on_each_lap(statement.body)
+
+
+def _is_averaged(file: FileModel, read: ast.Name) -> bool:
+    """``sum(losses) / len(losses)``, ``np.mean(losses)``, ``torch.stack(losses).mean()``."""
+    parent = file.index.parents.get(read)
+    return isinstance(parent, ast.Call) and last_name(parent.func) in _AVERAGES
 
 
 def _set_to_zero_before(file: FileModel, loop: ast.For) -> set[str]:

@@ -146,3 +146,43 @@ def added_for_each_loader(model, test_loaders):
             correct += (model(x).argmax(1) == y).sum().item()
         total += correct
     return total
+
+
+def emptied_in_the_loop(model, loader, criterion, optimizer, bar):
+    laps = bar(enumerate(loader))
+    for _, (x, y) in laps:
+        losses, accuracies = [], []
+        optimizer.zero_grad()
+        logits = model(x)
+        with torch.no_grad():
+            accuracies.append((logits.argmax(1) == y).float().mean().item())
+        loss = criterion(logits, y)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    accuracy = sum(accuracies) / len(accuracies)  # expect: last-batch-metric
+    return sum(losses) / len(losses), accuracy  # expect: last-batch-metric
+
+
+def emptied_before_the_loop(model, loader, criterion, optimizer):
+    losses = []
+    for x, y in loader:
+        parts = []
+        optimizer.zero_grad()
+        for view in x.unbind(1):
+            parts.append(criterion(model(view), y))
+        loss = sum(parts) / len(parts)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    return sum(losses) / len(losses)
+
+
+def written_out_and_begun_anew(loader, write):
+    rows = []
+    for number, batch in enumerate(loader):
+        rows.append(float(batch.mean()))
+        if number % 100 == 99:
+            write(rows)
+            rows = []
+    return sum(rows)

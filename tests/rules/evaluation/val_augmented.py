@@ -216,3 +216,34 @@ def on_for_evaluation_only(images, held_out):
     val_set = NeverSwitchedOff(held_out, is_train=False)  # expect: val-augmented
     val_loader = DataLoader(val_set, 32)
     return train_loader, val_loader
+
+
+def set_through_the_parts(folder):
+    augment = transforms.Compose([transforms.RandomCrop(32), transforms.ToTensor()])
+    plain = transforms.ToTensor()
+    full = datasets.ImageFolder(folder)
+    train_set, val_set = random_split(full, [900, 100])
+    train_set.dataset.transform = augment
+    val_set.dataset.transform = plain  # expect: val-augmented
+    return DataLoader(train_set, 32, shuffle=True), DataLoader(val_set, 32)
+
+
+def set_through_a_whole_of_its_own(folder):
+    augment = transforms.Compose([transforms.RandomCrop(32), transforms.ToTensor()])
+    plain = transforms.ToTensor()
+    full = datasets.ImageFolder(folder)
+    train_set, val_set = random_split(full, [900, 100])
+    val_set.dataset = copy.copy(full)
+    train_set.dataset.transform = augment
+    val_set.dataset.transform = plain
+    return DataLoader(train_set, 32, shuffle=True), DataLoader(val_set, 32)
+
+
+def set_when_training_is_over(folder, train, evaluate):
+    full = datasets.ImageFolder(folder)
+    train_set, val_set = random_split(full, [900, 100])
+    train_set.dataset.transform = transforms.Compose([transforms.RandomCrop(32), transforms.ToTensor()])
+    for _ in range(10):
+        train(DataLoader(train_set, 32, shuffle=True))
+    val_set.dataset.transform = transforms.ToTensor()
+    evaluate(DataLoader(val_set, 32))
