@@ -5,10 +5,11 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.analysis.protocols.schedules import (
     SchedulerStep,
+    batches_of_one_step,
     steps_each_batch,
     steps_each_epoch,
 )
-from trainlint.analysis.schedule_units import counts_batches, counts_epochs
+from trainlint.analysis.schedule_units import counts_batches, counts_epochs, counts_every_batch
 from trainlint.analysis.values import Instance, Object
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
@@ -20,7 +21,8 @@ class SchedulerCadenceMismatch(Rule):
 
     ## What it does
     Compares the unit of the scheduler's arguments (`T_max=epochs`, `step_size=30`,
-    `total_steps=epochs * len(loader)`) with the loop that calls `scheduler.step()`.
+    `total_steps=epochs * len(loader)`) with the loop that calls `scheduler.step()`, and with the
+    batches whose gradients are accumulated for one step.
 
     ## Why is this bad?
     A schedule in epochs that steps each batch is over within the first epoch: the learning rate
@@ -85,6 +87,11 @@ def _mismatch(step: SchedulerStep) -> str | None:
     home = _home(step, scheduler)
     if home is None:
         return None
+    size = batches_of_one_step(step)
+    if size is not None:
+        argument = counts_every_batch(scheduler, home)
+        once = f"this steps once in `{size}` batches"
+        return argument and f"{once}, but `{argument}` of the schedule counts each batch"
     if steps_each_batch(step):
         argument = counts_epochs(scheduler, home)
         return argument and f"this steps each batch, but `{argument}` of the schedule counts epochs"

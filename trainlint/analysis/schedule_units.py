@@ -27,20 +27,53 @@ _STEEP_DROP = 0.5
 _STEEP_DECAY = 0.97
 _EPOCHS_NAME = re.compile(r"(^|_)(n_?|num_?|max_?|total_?)?epochs?$", re.IGNORECASE)
 _MAX_EXPANSIONS = 3
+_DIVISIONS = (ast.Div, ast.FloorDiv)
 
 
 def counts_batches(scheduler: Object | Instance, file: FileModel) -> str | None:
     """The argument that makes the schedule last so many batches, as written; None if none does."""
-    if not isinstance(scheduler, Object):
-        return None
-    if _name(scheduler) == "OneCycleLR" and "steps_per_epoch" in scheduler.keywords:
-        written = _written(scheduler, 4, "steps_per_epoch")
-        return _text("steps_per_epoch", written) if _unit(file, written) == BATCHES else None
-    position, keyword = _LENGTHS.get(_name(scheduler), (0, ""))
-    if not keyword:
-        return None
-    written = _written(scheduler, position, keyword)
+    keyword, written = _length(scheduler)
     return _text(keyword, written) if _unit(file, written) == BATCHES else None
+
+
+def counts_every_batch(scheduler: Object | Instance, file: FileModel) -> str | None:
+    """As ``counts_batches``, but None where anything divides: by the batches of one step, say."""
+    _, written = _length(scheduler)
+    is_divided = written is not None and _is_divided(file, written)
+    return None if is_divided else counts_batches(scheduler, file)
+
+
+def _length(scheduler: Object | Instance) -> tuple[str, ast.expr | None]:
+    """The argument that says how long the schedule lasts: its name, and what is written there."""
+    if not isinstance(scheduler, Object):
+        return "", None
+    position, keyword = _LENGTHS.get(_name(scheduler), (0, ""))
+    if _name(scheduler) == "OneCycleLR" and "steps_per_epoch" in scheduler.keywords:
+        position, keyword = 4, "steps_per_epoch"
+    return keyword, _written(scheduler, position, keyword) if keyword else None
+
+
+def _is_divided(file: FileModel, written: ast.expr, depth: int = 0) -> bool:
+    """Whether a number comes from a division, there or where its names are bound."""
+    if isinstance(written, ast.Call) and last_name(written.func) == "len":
+        return False
+    if isinstance(written, ast.BinOp) and isinstance(written.op, _DIVISIONS):
+        return True
+    if isinstance(written, (ast.Name, ast.Attribute)) and written in file.index.parents:
+        if ast.unparse(written) in _divided_in_place(file):
+            return True
+        values = list(assigned_values(file, written)) if depth < _MAX_EXPANSIONS else []
+        return any(_is_divided(file, value, depth + 1) for value in values)
+    parts = (part for part in ast.iter_child_nodes(written) if isinstance(part, ast.expr))
+    return any(_is_divided(file, part, depth) for part in parts)
+
+
+def _divided_in_place(file: FileModel) -> set[str]:
+    return {
+        ast.unparse(statement.target)
+        for statement in file.nodes(ast.AugAssign)
+        if isinstance(statement.op, _DIVISIONS)
+    }
 
 
 def counts_epochs(scheduler: Object | Instance, file: FileModel) -> str | None:

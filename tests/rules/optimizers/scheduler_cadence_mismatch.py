@@ -2,6 +2,7 @@ import math
 
 import torch
 import transformers
+from accelerate import Accelerator
 from torch.optim.lr_scheduler import (
     CosineAnnealingLR,
     CosineAnnealingWarmRestarts,
@@ -168,3 +169,79 @@ def loader_under_a_short_name(model, criterion, train_set, val_set, epochs):
             optimizer.step()
         scheduler.step()  # expect: scheduler-cadence-mismatch
         by_class.step()
+
+
+def accelerated(model, criterion, train_loader, epochs, accumulation):
+    accelerator = Accelerator(gradient_accumulation_steps=accumulation)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    total = len(train_loader) * epochs
+    scheduler = transformers.get_cosine_schedule_with_warmup(optimizer, 500, total)
+    model, optimizer, train_loader, scheduler = accelerator.prepare(
+        model, optimizer, train_loader, scheduler
+    )
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            with accelerator.accumulate(model):
+                accelerator.backward(criterion(model(x), y))
+                optimizer.step()
+                scheduler.step()  # expect: scheduler-cadence-mismatch
+                optimizer.zero_grad()
+
+
+def accelerated_and_divided(model, criterion, train_loader, epochs, accumulation):
+    accelerator = Accelerator(gradient_accumulation_steps=accumulation)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    laps = math.ceil(len(train_loader) / accumulation)
+    scheduler = transformers.get_cosine_schedule_with_warmup(optimizer, 500, laps * epochs)
+    model, optimizer, train_loader, scheduler = accelerator.prepare(
+        model, optimizer, train_loader, scheduler
+    )
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            with accelerator.accumulate(model):
+                accelerator.backward(criterion(model(x), y))
+                optimizer.step()
+                scheduler.step()
+                optimizer.zero_grad()
+
+
+def not_handed_to_accelerate(model, criterion, train_loader, epochs):
+    accelerator = Accelerator(gradient_accumulation_steps=4)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = CosineAnnealingLR(optimizer, T_max=len(train_loader) * epochs)
+    model, optimizer, train_loader = accelerator.prepare(model, optimizer, train_loader)
+    for epoch in range(epochs):
+        for x, y in train_loader:
+            with accelerator.accumulate(model):
+                accelerator.backward(criterion(model(x), y))
+                optimizer.step()
+                scheduler.step()
+                optimizer.zero_grad()
+
+
+def accumulated(model, criterion, train_loader, epochs, accumulation):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    scheduler = OneCycleLR(optimizer, 1e-3, total_steps=epochs * len(train_loader))
+    for epoch in range(epochs):
+        for i, (x, y) in enumerate(train_loader):
+            (criterion(model(x), y) / accumulation).backward()
+            if (i + 1) % accumulation == 0:
+                optimizer.step()
+                scheduler.step()  # expect: scheduler-cadence-mismatch
+                optimizer.zero_grad()
+
+
+def accumulated_and_divided(model, criterion, train_loader, epochs):
+    optimizer = torch.optim.AdamW(model.parameters(), lr=1e-3)
+    laps = len(train_loader)
+    laps //= 4
+    halves = CosineAnnealingLR(optimizer, T_max=epochs * laps)
+    scheduler = OneCycleLR(optimizer, 1e-3, total_steps=epochs * (len(train_loader) // 4))
+    for epoch in range(epochs):
+        for i, (x, y) in enumerate(train_loader):
+            (criterion(model(x), y) / 4).backward()
+            if (i + 1) % 4 == 0:
+                optimizer.step()
+                halves.step()
+                scheduler.step()
+                optimizer.zero_grad()

@@ -6,15 +6,29 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from trainlint.analysis.accumulation import windows
 from trainlint.analysis.evaluations import contexts
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.interpreter.runs import Run
 from trainlint.analysis.ownership import may_touch
+from trainlint.analysis.receivers import last_name
 from trainlint.analysis.roles import Role, has_role
-from trainlint.analysis.trace import Branch, Event, EventKind, Loop, Step, around, events, steps
+from trainlint.analysis.trace import (
+    Branch,
+    Event,
+    EventKind,
+    Loop,
+    Scope,
+    Step,
+    around,
+    events,
+    steps,
+)
 from trainlint.analysis.values import Constant, Instance, Object, Value, elements, options
 
 _TORCH = "torch.optim.lr_scheduler."
+# Options with which accelerate's schedulers may step on each call.
+_STEPS_OTHERWISE = {"step_scheduler_with_optimizer", "gradient_accumulation_plugin", None}
 PLATEAU = f"{_TORCH}ReduceLROnPlateau"
 
 
@@ -130,6 +144,53 @@ def steps_each_epoch(step: SchedulerStep) -> Loop | None:
         if isinstance(inner, Loop) and walks_batches(inner) and _trains_with(step, inner):
             return inner
     return None
+
+
+def batches_of_one_step(step: SchedulerStep) -> str | None:
+    """What says in how many batches the scheduler steps once, as written; None if in each.
+
+    It steps where the gradients of so many batches are complete, or under accelerate, whose
+    schedulers let the other calls pass.
+    """
+    if not step.is_sure or not step.loops or not walks_batches(step.loops[-1]):
+        return None
+    if any(isinstance(item, Scope) and item.kind == "accumulate" for item in step.way):
+        return _accelerated(step.event.file, step.call)
+    nodes = {item.node for item in step.way if isinstance(item, Branch)}
+    for window in windows(step.event.file):
+        if window.branch in nodes and window.is_accumulation and _is_in(window.branch.body, step):
+            return ast.unparse(window.size)
+    return None
+
+
+def _is_in(block: list[ast.stmt], step: SchedulerStep) -> bool:
+    return any(node is step.call for statement in block for node in ast.walk(statement))
+
+
+def _accelerated(file: FileModel, call: ast.Call) -> str | None:
+    """The number of batches that an ``Accelerator`` of the file adds up, if it prepares that."""
+    if not _is_prepared(file, call):
+        return None
+    for made in file.nodes(ast.Call):
+        given = {item.arg: item.value for item in made.keywords}
+        size = given.get("gradient_accumulation_steps")
+        if last_name(made) != "Accelerator" or size is None:
+            continue
+        is_one = isinstance(size, ast.Constant) and size.value == 1
+        return None if is_one or given.keys() & _STEPS_OTHERWISE else ast.unparse(size)
+    return None
+
+
+def _is_prepared(file: FileModel, call: ast.Call) -> bool:
+    """Whether ``accelerator.prepare(...)`` is given what a method is called of."""
+    receiver = call.func.value if isinstance(call.func, ast.Attribute) else call.func
+    function = file.index.enclosing_function(call)
+    return any(
+        last_name(made) == "prepare"
+        and ast.unparse(receiver) in map(ast.unparse, made.args)
+        and (isinstance(receiver, ast.Attribute) or file.index.enclosing_function(made) is function)
+        for made in file.nodes(ast.Call)
+    )
 
 
 def walks_batches(loop: Loop) -> bool:
