@@ -13,6 +13,7 @@ from trainlint.analysis.datasets import (
     is_stream,
     purpose_of_dataset,
 )
+from trainlint.analysis.evaluation_loops import learns
 from trainlint.analysis.loaders import Loader, Purpose, purpose_of_names
 from trainlint.analysis.values import Constant, Instance, Object, Unknown, Value, options
 from trainlint.finding import Applicability, Severity
@@ -137,7 +138,7 @@ def _trains(loader: Loader) -> bool:
     if Purpose.EVALUATION in (loader.named_purpose, made_to_evaluate):
         return False
     if loader.trains:
-        return True
+        return any(map(learns, loader.loops))
     is_named = loader.named_purpose is Purpose.TRAINING and not loader.loops
     return is_named and purpose_of_dataset(loader) is not Purpose.EVALUATION
 

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
-from trainlint.analysis.ranks import rank_guards, speaks_of_rank
+from trainlint.analysis.ranks import is_one_process, rank_guards, speaks_of_rank
 from trainlint.analysis.receivers import assigned_values
 from trainlint.analysis.trace import Branch, Call, Event, EventKind, Step, Trace, around, events
 from trainlint.analysis.values import Object, Value
@@ -66,6 +66,8 @@ class SaveAllRanks(Rule):
     help = "write on rank 0 only, and let the others wait where they read the file"
 
     def check(self, file: FileModel) -> Iterator[Report]:
+        if is_one_process(file):
+            return
         reported: set[ast.AST] = set()
         for run in file.runs:
             wrapped = False

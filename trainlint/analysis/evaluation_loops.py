@@ -107,6 +107,11 @@ def trains(loop: Loop) -> bool:
     return _has(loop, _TRAINS)
 
 
+def learns(loop: Loop) -> bool:
+    """Whether a loop changes weights, or fills the gradients for that: it does more than look."""
+    return _has(loop, _LEARNS - {EventKind.GRADIENT})
+
+
 def _has(loop: Loop, kinds: frozenset[EventKind]) -> bool:
     return not kinds.isdisjoint((loop.original or loop).kinds)
 

@@ -195,7 +195,7 @@ def restores_itself(file: FileModel, kept: KeptState) -> list[ast.Call]:
     """The calls that load a kept state back into the model whose live weights it is.
 
     Empty where the state is used for anything else as well, or changed, or the model is another
-    by then: those loads may do something.
+    by then: those loads may do something. Empty too where a load follows at once.
     """
     if not isinstance(kept.target, (ast.Name, ast.Attribute)) or _is_bound_elsewhere(file, kept):
         return []
@@ -205,7 +205,16 @@ def restores_itself(file: FileModel, kept: KeptState) -> list[ast.Call]:
     same = [call for call in restoring if _text(_receiver(call)) == model]
     if not same or len(same) != len(calls) or _is_replaced(file, kept):
         return []
+    if any(_comes_next(file, kept.statement, call) for call in same):
+        return []
     return same
+
+
+def _comes_next(file: FileModel, kept: ast.Assign, call: ast.Call) -> bool:
+    """Whether nothing happens in between: then it is loading that is tried, not restoring."""
+    block = block_of(file, kept)
+    after = block[block.index(kept) + 1 :]
+    return bool(after) and after[0] is file.index.statement(call)
 
 
 def _is_bound_elsewhere(file: FileModel, kept: KeptState) -> bool:

@@ -7,6 +7,7 @@ import re
 from typing import TYPE_CHECKING
 
 from trainlint.analysis.blocks import block_of
+from trainlint.analysis.receivers import last_name
 
 if TYPE_CHECKING:
     from trainlint.analysis.file_model import FileModel
@@ -24,6 +25,14 @@ _LEAVES = (ast.Return, ast.Continue, ast.Raise)
 def is_distributed(file: FileModel) -> bool:
     """Whether the file itself starts process groups or wraps models for them."""
     return bool(_DISTRIBUTED.search(file.source.text))
+
+
+def is_one_process(file: FileModel) -> bool:
+    """Whether every process group that the file starts has one member."""
+    groups = [call for call in file.nodes(ast.Call) if last_name(call) == "init_process_group"]
+    sizes = [item.value for call in groups for item in call.keywords if item.arg == "world_size"]
+    are_one = all(isinstance(size, ast.Constant) and size.value == 1 for size in sizes)
+    return bool(groups) and len(sizes) == len(groups) and are_one
 
 
 def speaks_of_rank(test: ast.expr) -> bool:

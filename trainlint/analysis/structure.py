@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from trainlint.analysis.knowledge import modules
 from trainlint.analysis.roles import unwrapped
@@ -19,6 +21,10 @@ from trainlint.analysis.values import (
     Value,
 )
 
+if TYPE_CHECKING:
+    from trainlint.analysis.definitions import ClassDefinition
+
+_METHODS = frozenset({"register_buffer", "eval", "requires_grad_", "to"})
 _MAX_PARTS = 600
 _NEVER_LAYERS = (Constant, Parameters, Tensor, FunctionValue, LambdaValue)
 _MODEL_ZOOS = ("torchvision.models.", "timm.", "segmentation_models_pytorch.", "transformers.")
@@ -64,12 +70,29 @@ def is_mode_sensitive(module: Value) -> bool | None:
 
 
 def is_parameterless(module: Value) -> bool:
-    """Whether a module certainly is one of torch's layers without weights: dropout, softmax."""
+    """Whether a module certainly has no weights: dropout, softmax, a transform with buffers."""
     inner = unwrapped(module)
+    if isinstance(inner, Instance):
+        return _has_only_buffers(inner.definition)
     if not isinstance(inner, Object):
         return False
     head, _, name = inner.dotted.rpartition(".")
     return head == "torch.nn" and name in modules.PARAMETERLESS
+
+
+def _has_only_buffers(definition: ClassDefinition) -> bool:
+    """A class of its own that registers buffers, makes no parameter and calls no layer."""
+    file = definition.file
+    if list(definition.external_bases()) != ["torch.nn.Module"] or definition.bases:
+        return False
+    called = {
+        node.func.attr
+        for node in file.index.nodes_in(definition.node, ast.Call)
+        if isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value) == "self"
+    }
+    are_methods = called <= _METHODS | definition.own_methods.keys()
+    has_parameter = "Parameter(" in file.segment(definition.node)
+    return "register_buffer" in called and are_methods and not has_parameter
 
 
 def _inside(value: Value) -> list[Value]:

@@ -203,3 +203,16 @@ def downloaded():
     images = load_dataset("cifar10", split="train", streaming=False)
     train_loader = DataLoader(images, batch_size=64)  # expect: train-loader-no-shuffle
     return {"train_loader": train_loader}
+
+
+def gradient_of_each_sample(model, train_set, optimizer):
+    """By the number of the sample: nothing is trained here."""
+    model.eval()
+    loader = DataLoader(train_set, batch_size=64)
+    gradients = []
+    for x, y in loader:
+        optimizer.zero_grad()
+        output = model(x)
+        loss = F.cross_entropy(output, y, reduction="sum")
+        gradients.append(torch.autograd.grad(loss, output)[0].cpu())
+    return torch.cat(gradients)

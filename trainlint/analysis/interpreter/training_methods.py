@@ -25,6 +25,7 @@ from trainlint.analysis.values import (
     Tensor,
     Unknown,
     Value,
+    options,
 )
 
 
@@ -44,10 +45,21 @@ def _step(call: MethodCall) -> Value | None:
         call.emit(EventKind.SCHEDULER_STEP, call.receiver, certain)
         return Constant(None)
     if part is Role.OPTIMIZER:
+        if not certain and _is_given_loss(call):
+            return None
         _run_closure(call)
         call.emit(EventKind.STEP, call.receiver, certain)
         return loss_value([])
     return None
+
+
+def _is_given_loss(call: MethodCall) -> bool:
+    """``optimizer.step(loss)``: it differentiates the loss itself, and leaves ``.grad`` alone."""
+    given = call.argument(0, "loss")
+    written = call.node.args[0] if isinstance(call.node, ast.Call) and call.node.args else None
+    is_named = isinstance(written, ast.Name) and training.looks_like_loss_result(written.id)
+    is_closure = any(isinstance(item, (FunctionValue, LambdaValue)) for item in options(given))
+    return isinstance(given, Tensor) or (is_named and not is_closure)
 
 
 def _run_closure(call: MethodCall) -> None:
