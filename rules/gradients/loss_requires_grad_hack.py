@@ -6,6 +6,8 @@ from collections.abc import Iterator
 from trainlint.analysis import FileModel
 from trainlint.analysis.knowledge.training import looks_like_loss_result
 from trainlint.analysis.receivers import assigned_at, last_name
+from trainlint.analysis.trace import EventKind, events
+from trainlint.analysis.values import Tensor, Unknown, options
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import identifier, part_of_identifier, pattern
@@ -94,6 +96,7 @@ class LossRequiresGradHack(Rule):
                 _is_trained_on(file, tensor)
                 and not _is_dummy(file, tensor)
                 and not _is_only_where_missing(file, tensor)
+                and not _keeps_graph(file, tensor)
             ):
                 yield self._report(node, tensor)
         for call in file.nodes(ast.Call):
@@ -161,6 +164,23 @@ def _is_only_where_missing(file: FileModel, tensor: ast.expr) -> bool:
             return True
         node = file.index.parents.get(node)
     return False
+
+
+def _keeps_graph(file: FileModel, tensor: ast.expr) -> bool:
+    """Whether backward reaches a model from there, as far as seen: asking again changes nothing."""
+    function, text = file.index.enclosing_function(tensor), ast.unparse(tensor)
+    targets = [
+        option
+        for run in file.runs
+        for event in events(run.trace, EventKind.BACKWARD)
+        if event.file is file
+        and file.index.enclosing_function(event.node) is function
+        and isinstance(event.node, ast.Call)
+        and ast.unparse(event.node.func) == f"{text}.backward"
+        for option in options(event.target)
+    ]
+    known = [item for item in targets if not isinstance(item, Unknown)]
+    return bool(known) and all(isinstance(item, Tensor) and item.trains for item in known)
 
 
 def _is_unchanged_until(file: FileModel, tensor: ast.expr, later: ast.expr) -> bool:
