@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from trainlint.analysis.blocks import loop_around
 from trainlint.analysis.checkpoint_loads import becomes_weights, bound_name, checkpoint_loads
 from trainlint.analysis.receivers import (
     assigned_values,
@@ -66,6 +67,8 @@ def resumes(file: FileModel) -> Iterator[Resume]:
         if function in seen or not becomes_weights(file, load) or not _goes_on(file, load):
             continue
         seen.add(function)
+        if _is_one_of_series(file, load):
+            continue
         restored = _restored_parts(file, load)
         if restored is not None and (is_for_training or restored & {Role.SCHEDULER, Role.SCALER}):
             missing = tuple(
@@ -107,6 +110,16 @@ def _goes_on(file: FileModel, load: ast.Call) -> bool:
             return load not in {part for item in node.orelse for part in ast.walk(item)}
         node = file.index.parents.get(node)
     return _counts_on(file, load)
+
+
+def _is_one_of_series(file: FileModel, load: ast.Call) -> bool:
+    """``torch.load(path.format(epoch))`` in a loop over epochs: they are compared, not resumed."""
+    loop, path = loop_around(file, load), " ".join(map(ast.unparse, load.args[:1]))
+    return isinstance(loop, ast.For) and any(
+        _COUNTER.search(node.id) and re.search(rf"\b{node.id}\b", path)
+        for node in ast.walk(loop.target)
+        if isinstance(node, ast.Name)
+    )
 
 
 def _path_names_start(file: FileModel, load: ast.Call) -> bool:
