@@ -62,7 +62,7 @@ def _held(dataset: Value) -> Iterator[Value]:
 
 
 def _is_switched_off(dataset: Instance, name: str) -> bool:
-    """Whether all methods use an attribute only below a flag of the dataset that is off."""
+    """Whether methods use an attribute only below a flag of the dataset that is off, or never."""
     held = dataset.members[name]
     if isinstance(held, Constant):
         return False
@@ -74,7 +74,9 @@ def _is_switched_off(dataset: Instance, name: str) -> bool:
         for node in owner.file.index.nodes_in(method.node, ast.Attribute)
         if node.attr == name and _is_self(node.value)
     ]
-    return bool(uses) and all(_is_below_an_off_switch(dataset, *use) for use in uses)
+    if not uses and dataset.definition.method("__getitem__") is None:
+        return False
+    return all(_is_below_an_off_switch(dataset, *use) for use in uses)
 
 
 def _is_below_an_off_switch(dataset: Instance, file: FileModel, use: ast.AST) -> bool:

@@ -247,3 +247,19 @@ def set_when_training_is_over(folder, train, evaluate):
         train(DataLoader(train_set, 32, shuffle=True))
     val_set.dataset.transform = transforms.ToTensor()
     evaluate(DataLoader(val_set, 32))
+
+
+class PlainScenes(Dataset):
+    """Nothing uses the crop."""
+
+    def __init__(self, images):
+        self.images = images
+        self.crop = transforms.RandomCrop(224)
+        self.to_tensor = transforms.ToTensor()
+
+    def __getitem__(self, index):
+        return self.to_tensor(self.images[index])
+
+
+def plain_scenes(val_images):
+    return {"val_loader": DataLoader(PlainScenes(val_images), 8)}
