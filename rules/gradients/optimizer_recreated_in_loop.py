@@ -12,7 +12,7 @@ from trainlint.analysis.ownership import owners
 from trainlint.analysis.places import place
 from trainlint.analysis.roles import Role, has_role
 from trainlint.analysis.trace import Branch, Event, EventKind, Loop, around, events
-from trainlint.analysis.values import Constant, Object, elements
+from trainlint.analysis.values import Constant, Group, Object, Value, elements
 from trainlint.finding import Severity
 from trainlint.rule import Report, Rule
 from trainlint.scout import identifier, part_of_identifier, text
@@ -119,7 +119,7 @@ def _epochs_around(run: Run, event: Event) -> Loop | None:
     if not loops:
         return None
     loop, node = loops[-1], loops[-1].node
-    if not isinstance(node, (ast.For, ast.While)):
+    if not isinstance(node, (ast.For, ast.While)) or _are_listed(loop.iterated):
         return None
     header = node.target if isinstance(node, ast.For) else node.test
     words = [ast.unparse(header)] + ([ast.unparse(node.iter)] if isinstance(node, ast.For) else [])
@@ -127,6 +127,11 @@ def _epochs_around(run: Run, event: Event) -> Loop | None:
         return None
     branches = [item for item in way[way.index(loop) + 1 :] if isinstance(item, Branch)]
     return loop if all(_always_makes_one(branch) for branch in branches) else None
+
+
+def _are_listed(laps: Value | None) -> bool:
+    """``for epochs in [10, 20]``: stages, which may each have an optimizer of their own."""
+    return isinstance(laps, Group) and bool(laps.elements) and not laps.open
 
 
 def _always_makes_one(branch: Branch) -> bool:

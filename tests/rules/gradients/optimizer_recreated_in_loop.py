@@ -161,3 +161,35 @@ def once_for_each_episode(model, pretrained, episodes, epochs):
                 optimizer.zero_grad()
                 F.cross_entropy(model(x), y).backward()
                 optimizer.step()
+
+
+def one_for_each_listed_stage(model, train_loader):
+    for epochs, lr in [(10, 1e-3), (5, 1e-4)]:
+        optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+        for _ in range(epochs):
+            for x, y in train_loader:
+                optimizer.zero_grad()
+                F.cross_entropy(model(x), y).backward()
+                optimizer.step()
+
+
+def counted_epochs(model, train_loader):
+    for epoch in list(range(10)):
+        optimizer = torch.optim.Adam(model.parameters())  # expect: optimizer-recreated-in-loop
+        for x, y in train_loader:
+            optimizer.zero_grad()
+            F.cross_entropy(model(x), y).backward()
+            optimizer.step()
+
+
+def try_schedule(model, batch, epochs_to_try):
+    for epoch in epochs_to_try:
+        F.cross_entropy(model(batch[0]), batch[1] + epoch).backward()
+        optimizer = torch.optim.Adam(model.parameters())
+        optimizer.step()
+        model.zero_grad()
+
+
+def smoke(model, batch):
+    try_schedule(model, batch, [1])
+    try_schedule(model, batch, [1, 20])
