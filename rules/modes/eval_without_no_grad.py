@@ -15,6 +15,7 @@ from trainlint.analysis.evaluations import (
 from trainlint.analysis.graph_use import (
     is_handed_on,
     is_shape_probe,
+    is_warm_up,
     may_need_graph,
     speaks_of_gradients,
 )
@@ -96,8 +97,9 @@ def _builds_graph(found: ForwardPass, starts_here: bool) -> bool | None:
         return None
     if is_parameterless(found.model):
         return None
-    alone = not is_loop and (is_handed_on(found) or is_shape_probe(found))
-    return None if alone or may_need_graph(found) else True
+    if not is_loop and (is_handed_on(found) or is_shape_probe(found) or is_warm_up(found)):
+        return None
+    return None if may_need_graph(found) else True
 
 
 def _is_switched_here(found: ForwardPass) -> bool:

@@ -283,3 +283,21 @@ def drawn_now_and_then(model, loader, optimizer, shown, draw):
             model.eval()
             draw(model(shown))
             model.train()
+
+
+def timed(weights, size, batches):
+    model = Net()
+    model.load_state_dict(weights)
+    model.eval()
+    model(torch.zeros(1, size).to("cuda").type_as(next(model.parameters())))
+    with torch.inference_mode():
+        return [model(batch).argmax(1) for batch in batches]
+
+
+def run_once_for_its_scores(weights, size):
+    model = Net()
+    model.load_state_dict(weights)
+    model.eval()
+    image = torch.zeros(1, size).to("cuda")
+    scores = model(image)  # expect: eval-without-no-grad
+    print(scores.argmax(1).item())
