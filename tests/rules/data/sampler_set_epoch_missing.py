@@ -1,6 +1,8 @@
 """Distributed samplers that repeat their order, and those that are told the epoch."""
 
 import torch
+import torch_xla.core.xla_model as xm
+from torch_xla.distributed import parallel_loader
 from torch import nn
 from torch.nn import functional as F
 from torch.utils.data import BatchSampler, DataLoader
@@ -210,3 +212,29 @@ def told_through_a_dict(model, train_set, val_set):
             optimizer.zero_grad()
             F.cross_entropy(model(x), y).backward()
             optimizer.step()
+
+
+def on_tpu_cores(model, criterion, dataset, epochs: int):
+    sampler = DistributedSampler(dataset, shuffle=True)  # expect: sampler-set-epoch-missing
+    loader = DataLoader(dataset, batch_size=16, sampler=sampler)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(epochs):
+        on_device = parallel_loader.ParallelLoader(loader, [xm.xla_device()])
+        for x, y in on_device.per_device_loader(xm.xla_device()):
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            xm.optimizer_step(optimizer)
+
+
+def on_tpu_cores_told(model, criterion, dataset, epochs: int):
+    sampler = DistributedSampler(dataset, shuffle=True)
+    loader = parallel_loader.MpDeviceLoader(
+        DataLoader(dataset, batch_size=16, sampler=sampler), xm.xla_device()
+    )
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    for epoch in range(epochs):
+        sampler.set_epoch(epoch)
+        for x, y in loader:
+            optimizer.zero_grad()
+            criterion(model(x), y).backward()
+            xm.optimizer_step(optimizer)

@@ -140,6 +140,15 @@ def _clip(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.
     return Tensor()
 
 
+def _step_on_tpu(
+    machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call
+) -> Value:
+    """``xm.optimizer_step(optimizer)`` averages gradients over the cores and takes the step."""
+    optimizer = arguments[0] if arguments else keywords.get("optimizer")
+    machine.emit(EventKind.STEP, node, optimizer, tuple(arguments))
+    return Constant(None)
+
+
 def _save(machine: Machine, arguments: Arguments, keywords: Keywords, node: ast.Call) -> Value:
     machine.emit(EventKind.SAVE, node, arguments[0] if arguments else keywords.get("obj"))
     return Constant(None)
@@ -259,6 +268,7 @@ _SPECIAL: dict[str, Callable[[Machine, Arguments, Keywords, ast.Call], Value]] =
     "torch.nn.utils.clip_grad_norm": _clip,
     "torch.nn.utils.clip_grad_value_": _clip,
     "torch.nn.utils.clip_grad.clip_grad_norm_": _clip,
+    "torch_xla.core.xla_model.optimizer_step": _step_on_tpu,
     "torch.save": _save,
     "torch.load": _load,
     "torch.argmax": _detached,

@@ -246,6 +246,11 @@ def _prepare(call: MethodCall) -> Value | None:
     return call.arguments[0] if len(call.arguments) == 1 else Group(list(call.arguments))
 
 
+def _per_device_loader(call: MethodCall) -> Value:
+    """torch_xla's loader moves the batches of the one that it was made from."""
+    return call.receiver
+
+
 def _make_private(call: MethodCall) -> Value | None:
     """Opacus hands back the network, the optimizer and the loader, wrapped."""
     given = [call.keywords.get(name) for name in ("module", "optimizer", "data_loader")]
@@ -309,6 +314,7 @@ TRAINING_METHODS: dict[str, Callable[[MethodCall], Value | None]] = {
     "copy_": _overwrite,
     **dict.fromkeys(_ANNOUNCEMENTS, _announce),
     **dict.fromkeys(("prepare", "unwrap_model"), _prepare),
+    "per_device_loader": _per_device_loader,
     **dict.fromkeys(("make_private", "make_private_with_epsilon"), _make_private),
     **dict.fromkeys(("setup", "setup_module", "setup_optimizers", "setup_dataloaders"), _prepare),
     **dict.fromkeys(("no_sync", "no_backward_sync", "accumulate", "autocast"), _scope),

@@ -109,6 +109,8 @@ PASS_THROUGH = frozenset(
         "tqdm.std.tqdm",
         "tqdm.trange",
         "tqdm.tqdm_notebook",
+        "torch_xla.distributed.parallel_loader.ParallelLoader",
+        "torch_xla.distributed.parallel_loader.MpDeviceLoader",
         "builtins.iter",
         "builtins.list",
         "builtins.tuple",
