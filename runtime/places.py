@@ -11,6 +11,8 @@ from types import FrameType
 
 from trainlint.runtime.trace import Place
 
+# Also those of `pip install --user`, and of a folder on PYTHONPATH.
+_INSTALLED = frozenset({"site-packages", "dist-packages"})
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 
 
@@ -33,7 +35,8 @@ def is_user_file(filename: str) -> bool:
     if filename.startswith("<") and not filename.startswith("<ipython"):
         return False
     path = os.path.abspath(filename)
-    return not is_our_file(path) and not path.startswith(_LIBRARIES)
+    is_installed = path.startswith(_LIBRARIES) or not _INSTALLED.isdisjoint(path.split(os.sep))
+    return not is_our_file(path) and not is_installed
 
 
 def short_path(file: str) -> str:

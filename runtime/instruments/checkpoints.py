@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -13,6 +12,7 @@ from trainlint.runtime.instruments.averages import holds_averages, live_averages
 from trainlint.runtime.instruments.modules import Modules
 from trainlint.runtime.instruments.optimizers import Optimizers
 from trainlint.runtime.instruments.protocol import CallOrder
+from trainlint.runtime.instruments.random_states import is_random_state
 from trainlint.runtime.patches import Patches
 from trainlint.runtime.places import user_place
 from trainlint.runtime.recorder import Recorder, guarded
@@ -21,7 +21,8 @@ from trainlint.runtime.trace import SavedState
 MOST_SAVES = 50
 # A dictionary is taken for a model's state when it has at least this share of the model's keys.
 SAME_MODEL = 0.5
-RANDOM = re.compile(r"rng|random_state|generator_state", re.IGNORECASE)
+# Longer lists hold data, or a history.
+MOST_ITEMS = 16
 # What a checkpoint can hold beside the model, as the report calls it.
 AVERAGE = "the averaged weights (EMA)"
 RANDOM_STATE = "random number generators"
@@ -37,9 +38,17 @@ def _bare(key: str) -> str:
 def _mappings(value: Any, depth: int = 3) -> Iterator[Mapping[str, Any]]:
     if isinstance(value, Mapping):
         yield value
-        if depth:
-            for item in value.values():
-                yield from _mappings(item, depth - 1)
+    if depth:
+        for item in _items(value):
+            yield from _mappings(item, depth - 1)
+
+
+def _items(value: Any) -> list[Any]:
+    """What a mapping or a short list holds: Lightning saves its optimizers' states as a list."""
+    if isinstance(value, Mapping):
+        return list(value.values())
+    is_short = isinstance(value, (list, tuple)) and len(value) <= MOST_ITEMS
+    return list(value) if is_short else []
 
 
 def _entries(value: Any) -> list[str]:
@@ -57,7 +66,7 @@ def _kinds(value: Any) -> list[str]:
             found.add("scheduler")
         if {"scale", "growth_factor"} <= keys:
             found.add("scaler")
-        if any(RANDOM.search(key) for key in keys):
+        if any(is_random_state(item, str(key)) for key, item in mapping.items()):
             found.add(RANDOM_STATE)
         if keys & {"epoch", "step", "iter", "iter_num", "global_step", "iteration"}:
             found.add("position")

@@ -70,10 +70,17 @@ class Optimizers:
         return [(i, optimizer) for i, optimizer in pairs if optimizer is not None]
 
     def index_of(self, optimizer: Optimizer) -> int:
-        """The position of an optimizer; an unknown one is registered."""
+        """The position of an optimizer; an unknown one is registered.
+
+        A wrapper that was never initialised as an optimizer, accelerate's for one, stands for the
+        one inside: that takes the steps.
+        """
         for index, known in self.all():
             if known is optimizer:
                 return index
+        inner = getattr(optimizer, "optimizer", None)
+        if isinstance(inner, Optimizer) and inner is not optimizer:
+            return self.index_of(inner)
         self._known.append(weakref.ref(optimizer))
         name = type(optimizer).__name__
         self.recorder.trace.optimizers.append(OptimizerFacts(name, user_place(), []))

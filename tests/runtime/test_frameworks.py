@@ -29,8 +29,9 @@ class Module(lightning.LightningModule):
     def training_step(self, batch, index):
         return nn.functional.cross_entropy(self.net(batch[0]), batch[1])
     def configure_optimizers(self):
-        return torch.optim.Adam(self.parameters(), lr=1e-2)
-lightning.Trainer(max_epochs=3, accelerator="cpu").fit(Module(), loader)
+        optimizer = torch.optim.Adam(self.parameters(), lr=1e-2)
+        return [optimizer], [torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, 9)]
+lightning.Trainer(max_epochs=9, accelerator="cpu").fit(Module(), loader)
 """
 
 ACCELERATE = """
@@ -38,11 +39,14 @@ from accelerate import Accelerator
 accelerator = Accelerator(cpu=True)
 optimizer = torch.optim.Adam(net.parameters(), lr=1e-2)
 net, optimizer, loader = accelerator.prepare(net, optimizer, loader)
-for epoch in range(3):
+scheduler = torch.optim.lr_scheduler.StepLR(optimizer, 3)
+for epoch in range(9):
     for a, b in loader:
         optimizer.zero_grad()
         accelerator.backward(nn.functional.cross_entropy(net(a), b))
         optimizer.step()
+    scheduler.step()
+    accelerator.save_state(f"state-{epoch}")
 """
 
 TRANSFORMERS = """
@@ -55,7 +59,10 @@ class Model(nn.Module):
         logits = self.net(x)
         return {"loss": nn.functional.cross_entropy(logits, labels), "logits": logits}
 rows = [{"x": a, "labels": b} for a, b in zip(x, y)]
-settings = TrainingArguments("out", num_train_epochs=3, report_to=[], use_cpu=True)
+settings = TrainingArguments(
+    "out", num_train_epochs=9, learning_rate=1e-2, save_steps=4, warmup_steps=4,
+    report_to=[], use_cpu=True,
+)
 Trainer(Model(), settings, train_dataset=rows).train()
 """
 
@@ -67,7 +74,7 @@ Trainer(Model(), settings, train_dataset=rows).train()
 def test_frameworks(package: str, loop: str, tmp_path: Path) -> None:
     pytest.importorskip(package)
     script = write(tmp_path, DATA + loop)
-    code, report = probe_json(tmp_path, "--steps", "6", str(script))
+    code, report = probe_json(tmp_path, "--steps", "20", str(script))
     assert (code, report["instrument_errors"]) == (0, [])
-    assert report["phases"]["observe"]["steps"] >= 6
-    assert [f for f in report["findings"] if f["level"] == "fail"] == []
+    assert report["phases"]["observe"]["steps"] >= 20
+    assert [f for f in report["findings"] if f["level"] in ("fail", "warn")] == []
