@@ -18,8 +18,9 @@ class LbfgsNoClosure(Rule):
     """`LBFGS.step()` without a closure, or with one that does not do its work.
 
     ## What it does
-    Reports `step()` of an optimizer that is certainly `torch.optim.LBFGS` when it is given no
-    closure, a closure without a backward pass, or one that returns nothing.
+    Reports `step()` of `torch.optim.LBFGS` when it is given no closure, a closure without a
+    backward pass, or one that returns nothing; also where the settings choose LBFGS among other
+    optimizers and no step of the file has a closure.
 
     ## Why is this bad?
     LBFGS evaluates the loss several times in each step. Without a closure it raises a `TypeError`;
@@ -72,8 +73,26 @@ class LbfgsNoClosure(Rule):
 
 
 def _is_lbfgs(event: Event) -> bool:
+    """Whether this steps LBFGS, or whatever was chosen, the same way for all choices."""
     found = list(options(event.target))
-    return bool(found) and all(isinstance(item, Object) and item.dotted == _LBFGS for item in found)
+    chosen = [isinstance(item, Object) and item.dotted == _LBFGS for item in found]
+    return any(chosen) and (all(chosen) or _treats_all_alike(event))
+
+
+def _treats_all_alike(event: Event) -> bool:
+    """Whether every step of the file is bare, and nothing around this one asks what it steps."""
+    file, call = event.file, event.node
+    steps = [
+        node
+        for node in file.nodes(ast.Call)
+        if isinstance(node.func, ast.Attribute) and node.func.attr == "step"
+    ]
+    around: ast.AST | None = call
+    while around is not None and not isinstance(around, (ast.For, ast.While, ast.FunctionDef)):
+        if isinstance(around, ast.If):
+            return False
+        around = file.index.parents.get(around)
+    return not any(step.args or step.keywords for step in steps)
 
 
 def _what_is_wrong(event: Event) -> str | None:

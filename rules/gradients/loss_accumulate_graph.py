@@ -64,7 +64,7 @@ class LossAccumulateGraph(Rule):
     scout = (
         identifier("backward", "manual_backward")
         & text(".backward(", "manual_backward(")
-        & text("+", "append")
+        & text("+", "append", ".update(", ".add(")
     )
     help = "add `loss.detach()` or `loss.item()`"
     fix_safety = Applicability.SAFE

@@ -31,7 +31,9 @@ def hard_choice(file: FileModel, expression: ast.expr, depth: int = 0) -> ast.ex
     if depth > _MAX_NAMES:
         return None
     if isinstance(expression, ast.Compare):
-        return expression if _compares_numbers(expression) else None
+        sides = [expression.left, *expression.comparators]
+        is_hard = any(hard_choice(file, side, depth + 1) is not None for side in sides)
+        return expression if is_hard or _compares_numbers(expression) else None
     if isinstance(expression, ast.Call):
         return _of_call(file, expression, depth)
     if isinstance(expression, ast.Subscript):

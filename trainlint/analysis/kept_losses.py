@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.loss_expressions import differentiated_names, loss_expression
 from trainlint.analysis.receivers import assigned_values, last_name
+from trainlint.analysis.summing_methods import adds_up
 from trainlint.analysis.trace import Event, EventKind, events
 
 _Loop = ast.For | ast.AsyncFor | ast.While
@@ -36,7 +37,7 @@ def kept_losses(file: FileModel) -> Iterator[KeptLoss]:
         differentiated = differentiated_names(function or file.tree)
         losses = _with_sums(loop, names) - _cut(loop)
         for statement in ast.walk(loop):
-            found = _addition(statement, losses)
+            found = _addition(statement, losses) or _addition_in_method(file, statement, losses)
             if found is None or file.index.enclosing_function(statement) is not function:
                 continue
             if found.appended_to is not None and not _is_list(file, found.appended_to):
@@ -162,6 +163,16 @@ def _addition(node: ast.AST, losses: set[str]) -> KeptLoss | None:
     return KeptLoss(value, ast.unparse(total), frozenset(losses), appended_to)
 
 
+def _addition_in_method(file: FileModel, node: ast.AST, losses: set[str]) -> KeptLoss | None:
+    """``meter.update(loss)``, where the meter adds up what it is given."""
+    call = node.value if isinstance(node, ast.Expr) else None
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Attribute):
+        return None
+    if not call.args or not _is_loss(call.args[0], losses) or not adds_up(file, call):
+        return None
+    return KeptLoss(call.args[0], ast.unparse(call.func.value), frozenset(losses))
+
+
 def _is_list(file: FileModel, total: ast.expr) -> bool:
     """Whether an expression holds a list as far as the file shows, and not an object of its own.
 
@@ -214,6 +225,7 @@ def _is_reset(loop: ast.AST, kept: KeptLoss, statement: ast.AST) -> bool:
         if isinstance(node, ast.Call) and ast.unparse(node.func) in (
             f"{kept.total}.clear",
             f"{kept.total}.pop",
+            f"{kept.total}.reset",
             f"{kept.total}.detach_",
         ):
             return True

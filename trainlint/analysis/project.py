@@ -14,6 +14,7 @@ from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.import_graph import ImportGraph
 from trainlint.analysis.requirements import Version, oldest_declared, requirement_files
 from trainlint.analysis.source import SourceError, SourceFile
+from trainlint.project_root import ProjectRoots
 from trainlint.search import Search, heirs_in, holds_identifier, searched_files
 
 Definition = ClassDefinition | FunctionDefinition
@@ -62,6 +63,7 @@ _NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
 }
 _MAX_HELD_CHARACTERS = 8_000_000
 _MAX_HEIRS = 30
+_LEVELS_ABOVE = 2
 
 
 class Project:
@@ -301,6 +303,9 @@ class Project:
             above = above.parent
             folders.append(above)
         folders.extend([self.root, self.root / "src"])
+        if ProjectRoots().nearest_marked(str(self.root)) is None:
+            # Nothing says where the project starts: its scripts may run from a folder further up.
+            folders.extend(list(self.root.parents)[:_LEVELS_ABOVE])
         return list(dict.fromkeys(folders))
 
     def _exists(self, path: Path) -> bool:

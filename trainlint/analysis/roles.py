@@ -154,7 +154,10 @@ def _of_library_object(value: Object) -> tuple[Role, bool]:
             if guess in (Role.MODULE, Role.OTHER)
             else (guess, False)
         )
-    return by_name(value.hint), False
+    guess = by_name(value.hint)
+    if value.has_parameters and guess is Role.OTHER:
+        return Role.MODULE, True
+    return guess, False
 
 
 def of_class(definition: ClassDefinition) -> Role | None:

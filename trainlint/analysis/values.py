@@ -130,7 +130,7 @@ class Object(Value):
     """An object of a library's class, or what a library's function returned.
 
     ``dotted`` names the class or function that was called, ``arguments`` and ``keywords`` are what
-    it was called with.
+    it was called with. ``has_parameters``: the code asks it for them.
     """
 
     dotted: str
@@ -138,6 +138,7 @@ class Object(Value):
     arguments: list[Value] = field(default_factory=list, repr=False)
     keywords: dict[str, Value] = field(default_factory=dict, repr=False)
     copy_of: Value | None = field(default=None, repr=False)
+    has_parameters: bool = field(default=False, repr=False)
 
     def argument(self, position: int, keyword: str) -> Value | None:
         """What was passed for a parameter, by position or by keyword."""

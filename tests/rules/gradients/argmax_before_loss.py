@@ -96,3 +96,13 @@ def reassigned(model, loader, optimizer):
         loss = F.cross_entropy(prediction, y)
         loss.backward()
         optimizer.step()
+
+
+def disagreement_of_hard_labels(model, loader, optimizer, parents):
+    for x, y in loader:
+        coarse, fine = model(x)
+        wrong = (parents[torch.argmax(fine, dim=1)] != torch.argmax(coarse, dim=1)).float()
+        loss = F.mse_loss(wrong, torch.zeros_like(wrong))  # expect: argmax-before-loss
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()

@@ -188,3 +188,47 @@ def as_a_number(model, loader, criterion, optimizer):
         loss = float(loss)
         total += loss
     return total
+
+
+class Meter:
+    def __init__(self):
+        self.reset()
+
+    def reset(self):
+        self.sum = self.count = 0
+
+    def update(self, value, n=1):
+        self.value = value
+        self.sum += value * n
+        self.count += n
+
+
+class NumberMeter:
+    def __init__(self):
+        self.sum = 0.0
+
+    def update(self, value):
+        self.sum += float(value)
+
+
+class LastMeter:
+    def update(self, value):
+        self.last = value
+
+
+def meter_of_losses(model, criterion, optimizer, loader):
+    losses, numbers, last = Meter(), NumberMeter(), LastMeter()
+    kept = Meter()
+    shown = Meter()
+    for x, y in loader:
+        loss = criterion(model(x), y)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        kept.update(loss, len(x))  # expect: loss-accumulate-graph
+        losses.update(loss.item(), len(x))
+        numbers.update(loss)
+        last.update(loss)
+        shown.update(loss)
+        print(shown.sum)
+        shown.reset()

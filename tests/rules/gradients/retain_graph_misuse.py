@@ -113,3 +113,17 @@ def second_loop_over_one_network(first_loader, second_loader, log):
         loss.backward(retain_graph=True)  # expect: retain-graph-misuse
         optimizer.step()
         log.write(loss.detach())
+
+
+def networks_of_an_unseen_module(pairs, loader, criterion):
+    from seq2seq import Reader, Writer
+
+    reader, writer = Reader(pairs.words), Writer(pairs.words)
+    optimizers = [torch.optim.Adam(network.parameters()) for network in (reader, writer)]
+    for source, target in loader:
+        for optimizer in optimizers:
+            optimizer.zero_grad()
+        loss = criterion(writer(reader(source), target), target)
+        loss.backward(retain_graph=True)  # expect: retain-graph-misuse
+        for optimizer in optimizers:
+            optimizer.step()

@@ -202,8 +202,11 @@ def _parameters(call: MethodCall) -> Value | None:
     receiver = call.receiver
     if isinstance(receiver, (Group, Tensor)):
         return None
-    if isinstance(receiver, Unknown) and role(receiver)[0] is Role.OTHER:
-        receiver.annotation = receiver.annotation or "torch.nn.Module"
+    if role(receiver)[0] is Role.OTHER:
+        if isinstance(receiver, Unknown):
+            receiver.annotation = receiver.annotation or "torch.nn.Module"
+        elif isinstance(receiver, Object):
+            receiver.has_parameters = True
     return Parameters(receiver, call.node)
 
 
