@@ -23,7 +23,7 @@ $(VENV)/.developing: $(VENV)/.installed
 $(VENV)/.probing: $(VENV)/.developing
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev,probe]' \
 		matplotlib scikit-learn webdataset \
-		accelerate lightning mlflow-skinny safetensors tensorboard transformers wandb
+		accelerate lightning mlflow-skinny safetensors six tensorboard transformers wandb
 	@touch $@
 
 demo: $(VENV)/.installed

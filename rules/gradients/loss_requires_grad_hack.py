@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 
 from trainlint.analysis import FileModel
@@ -40,6 +41,7 @@ _FILLED_TENSORS = frozenset(
         "eye",
     )
 )
+_FREEZES = re.compile(r"requires_grad(_\(|\s*=\s*)False|freez", re.IGNORECASE)
 
 
 class LossRequiresGradHack(Rule):
@@ -167,7 +169,12 @@ def _is_only_where_missing(file: FileModel, tensor: ast.expr) -> bool:
 
 
 def _keeps_graph(file: FileModel, tensor: ast.expr) -> bool:
-    """Whether backward reaches a model from there, as far as seen: asking again changes nothing."""
+    """Whether backward reaches a model from there, as far as seen: asking again changes nothing.
+
+    Where something is frozen, the graph may have no beginning, which the hack is there to hide.
+    """
+    if _FREEZES.search(file.source.text):
+        return False
     function, text = file.index.enclosing_function(tensor), ast.unparse(tensor)
     targets = [
         option
