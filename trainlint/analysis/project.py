@@ -14,7 +14,6 @@ from trainlint.analysis.file_model import FileModel
 from trainlint.analysis.import_graph import ImportGraph
 from trainlint.analysis.requirements import Version, oldest_declared, requirement_files
 from trainlint.analysis.source import SourceError, SourceFile
-from trainlint.project_root import ProjectRoots
 from trainlint.search import Search, heirs_in, holds_identifier, searched_files
 
 Definition = ClassDefinition | FunctionDefinition
@@ -63,7 +62,6 @@ _NEVER_IN_PROJECT = frozenset(sys.stdlib_module_names) | {
 }
 _MAX_HELD_CHARACTERS = 8_000_000
 _MAX_HEIRS = 30
-_LEVELS_ABOVE = 2
 
 
 class Project:
@@ -278,7 +276,9 @@ class Project:
     def _locate(self, parts: list[str], origin: FileModel) -> tuple[list[Path], Path | None]:
         """The places where an import is looked for, up to the file that it finds, if any."""
         candidates: list[Path] = []
-        for folder in self._search_path(origin.path):
+        # `recsys/engine.py` that imports `recsys.model` says itself where its scripts run.
+        named = [above.parent for above in origin.path.parents if above.name == parts[0]]
+        for folder in (*self._search_path(origin.path), *named):
             base = folder.joinpath(*parts)
             for candidate in (base / "__init__.py", base.with_name(base.name + ".py")):
                 candidates.append(candidate)
@@ -303,9 +303,6 @@ class Project:
             above = above.parent
             folders.append(above)
         folders.extend([self.root, self.root / "src"])
-        if ProjectRoots().nearest_marked(str(self.root)) is None:
-            # Nothing says where the project starts: its scripts may run from a folder further up.
-            folders.extend(list(self.root.parents)[:_LEVELS_ABOVE])
         return list(dict.fromkeys(folders))
 
     def _exists(self, path: Path) -> bool:
