@@ -301,3 +301,11 @@ def run_once_for_its_scores(weights, size):
     image = torch.zeros(1, size).to("cuda")
     scores = model(image)  # expect: eval-without-no-grad
     print(scores.argmax(1).item())
+
+
+def lazy_layers_get_their_sizes(model, keys, width):
+    model.eval()
+    batch = {key: torch.rand(32, width) for key in keys}
+    model(batch)
+    model.train()
+    return torch.optim.Adam(model.parameters())
